@@ -1,0 +1,1 @@
+"""Light: optical circuit switches, the wiring of cubes to them, circuits of slices. No clock."""

@@ -1,0 +1,1 @@
+"""The scenarios that ship with opticube, as YAML files beside this one."""

@@ -1,0 +1,29 @@
+"""The clock and everything above it: scenarios, failures, the machine, runs, measures, reports.
+
+The public names load lazily (PEP 562), so that `opticube --help` imports neither numpy nor pandas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sim.result import Result as Result
+    from sim.simulation import load as load
+    from sim.simulation import run as run
+    from sim.sweeps import sweep as sweep
+
+_HOME = {"load": "sim.simulation", "run": "sim.simulation", "sweep": "sim.sweeps", "Result": "sim.result"}
+__all__ = ["Result", "load", "run", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sim' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""SimPy processes: failures, health, repair, jobs, dispatch, serving."""

@@ -1,0 +1,1 @@
+"""What people see: plots, the page, the terminal table."""

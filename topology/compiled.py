@@ -1,0 +1,96 @@
+"""One decorator for compiled loops, with a disk cache that can not serve stale numbers.
+
+numba's own cache looks at the file of a function only: a kernel that calls a compiled function of another file goes on
+giving the old number after that file was edited. Here the cache folder of a function is named after a digest of its
+module's source and of every module of ours which that one imports, directly or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ROOMS = ("topology", "ocs", "workloads", "sim")
+_IMPORT = re.compile(rf"^\s*(?:from|import)\s+((?:{'|'.join(ROOMS)})[\w.]*)(?:\s+import\s+([^\n#]+))?", re.MULTILINE)
+
+
+@lru_cache(maxsize=None)
+def _source(module: str) -> str | None:
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        return None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    return Path(spec.origin).read_text(encoding="utf-8")
+
+
+def imported_modules(source: str) -> list[str]:
+    """Names of the modules of ours that a source text may import, sorted (names that are no modules may be among them)."""
+    found: dict[str, None] = {}
+    for match in _IMPORT.finditer(source):
+        found[match.group(1)] = None
+        for name in re.findall(r"\w+", match.group(2) or ""):
+            found[f"{match.group(1)}.{name}"] = None
+    return sorted(found)
+
+
+@lru_cache(maxsize=None)
+def source_digest(module: str) -> str:
+    """Digest of the sources of `module` and of all modules of ours that it imports, directly or not."""
+    digest, seen, waiting = hashlib.sha256(numba.__version__.encode()), set[str](), [module]
+    texts: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        source = _source(name)
+        if source is not None:
+            texts[name] = source
+            waiting.extend(imported_modules(source))
+    for name in sorted(texts):
+        digest.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
+    return digest.hexdigest()[:24]
+
+
+@lru_cache(maxsize=None)
+def cache_root() -> Path | None:
+    """A writable folder for compiled code: OPTICUBE_CACHE, the user's cache folder, or None where nothing is writable."""
+    candidates = [os.environ.get("OPTICUBE_CACHE"), os.environ.get("XDG_CACHE_HOME"), "~/.cache"]
+    for candidate in candidates:
+        if not candidate:
+            continue
+        folder = Path(candidate).expanduser() / "opticube" / "compiled"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except (OSError, RuntimeError):
+            continue
+    return None
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` with numba (no fast-math, no GIL), cached on disk where a folder can be written."""
+    root = cache_root()
+    if root is None:
+        return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy")(function))
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(root / source_digest(function.__module__))
+    try:
+        return cast("Callable[P, R]", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    finally:
+        numba.config.CACHE_DIR = before
