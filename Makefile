@@ -1,0 +1,52 @@
+# Two commands do everything: `make run` and `make test`. Each works alone on a fresh clone.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PACKAGES := sim topology ocs workloads scenarios opticube.py
+SCENARIO ?= availability
+LOG ?=
+REQUESTS ?=
+
+OWN_LOG = $(if $(LOG),--set 'failures={log: {path: "$(abspath $(LOG))"}}' --set 'sweep={pod.fabric: [reconfigurable, static_aligned, static_contiguous, any_host]}')
+OWN_REQUESTS = $(if $(REQUESTS),--set 'serving.services.1.requests={kind: trace, path: "$(abspath $(REQUESTS))"}')
+
+.PHONY: run test test-slow check baselines bench wheel format clean
+
+run: $(VENV)/.core
+	$(BIN)/opticube run $(SCENARIO) $(OWN_LOG) $(OWN_REQUESTS)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist load -m slow
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m tests.bench
+
+wheel: $(VENV)/.dev
+	$(BIN)/python -m build --wheel --outdir dist .
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "opticube needs Python 3.11 or newer on the PATH"; exit 2; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@
