@@ -1,0 +1,135 @@
+"""Policies of health, repair and recovery: frozen values whose fields are the keys of a scenario's sections.
+
+A policy is pure: it answers a question and changes nothing. Kinds of component are given by name (`host`, `rack`,
+`in_rack_link`, `optical_end`, `ocs`). The default delays are assumptions of ours, each editable; published neighbours
+are in the documentation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Literal
+
+from topology.units import ClosedShare, Seconds, Share
+
+LIGHT_KINDS = ("optical_end", "ocs")
+"""Components that carry light: they can be routed around, and they never decide whether a cube is usable."""
+
+REPAIR_ORDER = ("ocs", "rack", "optical_end", "in_rack_link", "host")
+"""Who is repaired first when crews are scarce: a switch hurts every slice, a host one (assumption)."""
+
+
+def _check_delays(policy: object, *names: str) -> None:
+    """Raise ValueError unless the named fields of `policy` are finite times of at least 0 s."""
+    for name in names:
+        value = getattr(policy, name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be a finite time of at least 0 s, not {value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionOf:
+    """Detection delays of single kinds of component; a kind that is not named takes the policy's `detection`."""
+
+    host: Seconds | None = None
+    rack: Seconds | None = None
+    in_rack_link: Seconds | None = None
+    optical_end: Seconds | None = None
+    ocs: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse delays that are no times."""
+        _check_delays(self, *(item.name for item in fields(self)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthPolicy:
+    """How soon a failure is known and what surrounds its repair: seconds of detection, diagnosis and burn-in."""
+
+    detection: Seconds = 60.0
+    detection_of: DetectionOf = field(default_factory=DetectionOf)
+    diagnosis: Seconds = 0.0
+    burn_in: Seconds = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse delays that are no times."""
+        _check_delays(self, "detection", "diagnosis", "burn_in")
+
+    def detection_s(self, kind: str) -> float:
+        """Seconds from the failure of a component of `kind` to the instant at which it is believed down."""
+        own: float | None = getattr(self.detection_of, kind)
+        return self.detection if own is None else own
+
+    def rest_s(self, kind: str) -> float:
+        """Seconds of an outage beside the repair itself: detection, diagnosis and burn-in."""
+        return self.detection_s(kind) + self.diagnosis + self.burn_in
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairPolicy:
+    """How many crews repair at once; None is without limit. Waiting work is taken by kind, switches first."""
+
+    crews: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a number of crews that is no whole number of at least 1."""
+        if self.crews is not None and (isinstance(self.crews, bool) or self.crews < 1):
+            raise ValueError(f"crews must be a whole number of at least 1, or left out for no limit, not {self.crews}")
+
+    def rank(self, kind: str) -> int:
+        """Place of `kind` in the queue for crews: the lowest is served first, equals in order of arrival."""
+        return REPAIR_ORDER.index(kind)
+
+
+class Response(StrEnum):
+    """What a job does after a loss: keep its cubes, replace the bad ones, move to others, or give all back and wait."""
+
+    REROUTE = "reroute"
+    REPLACE = "replace"
+    MOVE = "move"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryPolicy:
+    """Delays of the recovery of a job, and the choice between rerouting, replacing, moving and waiting.
+
+    `evict` s empties the hosts of the slice, `circuits` s sets light paths and discovers links (or loads other routes),
+    `preflight` s tests the slice, `restore` s compiles and loads the state. `reroute_opt_in` is the share of jobs
+    that agree to run around dead light paths, at `rerouted_speed` of the healthy speed (assumption).
+    """
+
+    evict: Seconds = 30.0
+    circuits: Seconds = 10.0
+    preflight: Seconds = 180.0
+    restore: Seconds = 600.0
+    replace: Literal["replace_one", "move_all"] = "replace_one"
+    reroute_opt_in: ClosedShare = 0.95
+    rerouted_speed: Share = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse delays that are no times and shares outside their range."""
+        _check_delays(self, "evict", "circuits", "preflight", "restore")
+        if self.replace not in ("replace_one", "move_all"):
+            raise ValueError(f"replace must be replace_one or move_all, not {self.replace!r}")
+        if not 0 <= self.reroute_opt_in <= 1:
+            raise ValueError(f"reroute_opt_in must lie in [0, 1], not {self.reroute_opt_in}")
+        if not 0 < self.rerouted_speed < 1:
+            raise ValueError(f"rerouted_speed must lie in (0, 1), not {self.rerouted_speed}")
+
+    def respond(self, *, hardware: bool, switch: bool, opted_in: bool, can_replace: bool) -> Response:
+        """What a job does once its loss is known (design of recovery, table by fabric).
+
+        `hardware`: a host, rack or in-rack link of its slice is out; `switch`: a switch is out; neither: an optical
+        end is. `opted_in`: it may route around dead light. `can_replace`: the fabric can join other cubes or hosts to
+        those that are still good.
+        """
+        if not hardware and opted_in:
+            return Response.REROUTE
+        if switch and not opted_in:
+            return Response.WAIT
+        if not can_replace:
+            return Response.WAIT
+        return Response.REPLACE if self.replace == "replace_one" else Response.MOVE
