@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Literal
 
-from topology.units import ClosedShare, Seconds, Share
+from topology.units import ClosedShare, Seconds
 
 LIGHT_KINDS = ("optical_end", "ocs")
 """Components that carry light: they can be routed around, and they never decide whether a cube is usable."""
@@ -107,7 +107,7 @@ class RecoveryPolicy:
     restore: Seconds = 600.0
     replace: Literal["replace_one", "move_all"] = "replace_one"
     reroute_opt_in: ClosedShare = 0.95
-    rerouted_speed: Share = 0.95
+    rerouted_speed: ClosedShare = 0.95
 
     def __post_init__(self) -> None:
         """Refuse delays that are no times and shares outside their range."""
@@ -116,8 +116,8 @@ class RecoveryPolicy:
             raise ValueError(f"replace must be replace_one or move_all, not {self.replace!r}")
         if not 0 <= self.reroute_opt_in <= 1:
             raise ValueError(f"reroute_opt_in must lie in [0, 1], not {self.reroute_opt_in}")
-        if not 0 < self.rerouted_speed < 1:
-            raise ValueError(f"rerouted_speed must lie in (0, 1), not {self.rerouted_speed}")
+        if not 0 < self.rerouted_speed <= 1:
+            raise ValueError(f"rerouted_speed must lie in (0, 1], not {self.rerouted_speed}")
 
     def respond(self, *, hardware: bool, switch: bool, opted_in: bool, can_replace: bool) -> Response:
         """What a job does once its loss is known (design of recovery, table by fabric).
