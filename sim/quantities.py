@@ -1,0 +1,208 @@
+"""Quantities with units, as people write them: `12 h`, `0.08 %/day`, `50 GB/s`, `99.5 %`.
+
+pint does the arithmetic of units over a small list of our own. A user's text never reaches pint's expression parser
+(which evaluates `9**9**9 s`, reads `1,5 s` as 15 s and `30 m` as metres): a regular expression splits it into a number
+and a chain of unit names, and each name must be in the list.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from topology.units import Unit
+
+if TYPE_CHECKING:
+    import pint
+
+TEXT_LIMIT = 100
+"""Longest text, in characters, that is read as a quantity."""
+
+_DEFINITIONS = (
+    "second = [time] = s",
+    "nanosecond = 1e-9 second = ns",
+    "microsecond = 1e-6 second = us",
+    "millisecond = 1e-3 second = ms",
+    "minute = 60 second = min",
+    "hour = 3600 second = h",
+    "day = 86400 second = d",
+    "week = 604800 second",
+    "year = 31536000 second",
+    "bit = [information]",
+    "byte = 8 bit = B",
+    *(f"{name}bit = {10**power} bit" for name, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12))),
+    *(f"{name}B = {10**power} byte" for name, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15))),
+    *(f"{name}iB = {2**power} byte" for name, power in (("K", 10), ("M", 20), ("G", 30), ("T", 40), ("P", 50))),
+    "watt = [power] = W",
+    "kW = 1e3 watt",
+    "MW = 1e6 watt",
+    "one = 1",
+    "percent = 0.01",
+    "ppm = 1e-6",
+    *(f"{name}FLOP = {10**power}" for name, power in (("", 0), ("G", 9), ("T", 12), ("P", 15))),
+)
+_ALIASES = {
+    "%": "percent", "request": "one", "requests": "one", "seconds": "s", "sec": "s", "minutes": "min", "hours": "h",
+    "hr": "h", "days": "d", "weeks": "week", "years": "year", "bytes": "byte", "µs": "us", "μs": "us", "bits": "bit",
+}  # fmt: skip
+_NAMES = (
+    "ns", "us", "ms", "s", "second", "min", "minute", "h", "hour", "d", "day", "week", "year",
+    "bit", "kbit", "Mbit", "Gbit", "Tbit", "B", "byte", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "PiB",
+    "W", "watt", "kW", "MW", "one", "percent", "ppm", "FLOP", "GFLOP", "TFLOP", "PFLOP",
+)  # fmt: skip
+_EXAMPLES = {
+    "s": ("30 s", "10 min", "12 h"),
+    "1/s": ("0.08 %/day", "0.001 1/h", "5 requests/s"),
+    "byte": ("32 GiB", "80 GB"),
+    "byte/s": ("50 GB/s", "1200 GB/s"),
+    "W": ("300 W", "1.2 kW"),
+    "1": ("99.5 %", "0.995"),
+}
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_UNIT = re.compile(r"(?:1\s*/\s*|/\s*)?(?:[A-Za-zµμ]+|%)(?:\s*/\s*[A-Za-zµμ]+)*")
+
+
+class AdviceError(ValueError):
+    """A value that is wrong: `what` is wrong with it, and what to `write` instead."""
+
+    def __init__(self, what: str, write: str) -> None:
+        self.what = what
+        self.write = write
+        super().__init__(f"{what}; {write}")
+
+
+def parse_quantity(value: object, unit: Unit) -> float:
+    """Return `value` in the unit of `unit`: a text with a unit, or, where the unit is "1", a bare number.
+
+    Raises `AdviceError` for anything else: no unit, an unknown unit, a unit of another kind, not finite, out of bounds.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise AdviceError(f"{_shown(value)} is not {_wanted(unit)}", _examples(unit))
+    number = _from_text(value, unit) if isinstance(value, str) else _from_number(value, unit)
+    try:
+        return unit.check(number)
+    except ValueError:
+        raise _out_of_bounds(value, number, unit) from None
+
+
+def quantity_text(value: float, unit: Unit) -> str | float:
+    """Write `value` so that `parse_quantity` gives it back bit for bit: `60 s`, or a bare number for a share."""
+    if unit.symbol == "1":
+        return value
+    text = repr(float(value))
+    return f"{text[:-2] if text.endswith('.0') else text} {unit.symbol}"
+
+
+@cache
+def _registry() -> pint.UnitRegistry[float]:
+    """A registry of the units above only: 15 ms instead of a third of a second."""
+    import pint
+
+    registry: pint.UnitRegistry[float] = pint.UnitRegistry(None, cache_folder=None)
+    for definition in _DEFINITIONS:
+        registry.define(definition)
+    return registry
+
+
+@lru_cache(maxsize=1024)
+def _ratio(unit_text: str, symbol: str) -> Fraction:
+    """How many `symbol` one `unit_text` is, as a fraction, so that 99.9 % is 0.999 to the last bit.
+
+    Raises AdviceError when the unit is unknown or measures something else.
+    """
+    names = [part.strip() for part in unit_text.split("/")]
+    names = ["one" if name in ("", "1") else _ALIASES.get(name, name) for name in names]
+    for name in names:
+        if name not in _NAMES:
+            raise AdviceError(f"unit `{unit_text}` is not known", _nearest_unit(name, symbol))
+    registry = _registry()
+    target = registry.parse_units(symbol.replace("1/", "one/") if symbol != "1" else "one")
+    source = registry.parse_units("/".join(names))
+    if source.dimensionality != target.dimensionality:
+        raise AdviceError(f"unit `{unit_text}` does not measure {_kind(symbol)}", _examples(Unit(symbol)))
+    return Fraction(float(registry.Quantity(1.0, source).to(target).magnitude)).limit_denominator(10**15)
+
+
+def _from_number(value: float, unit: Unit) -> float:
+    """A bare number: right for a share, refused where a unit is due."""
+    try:
+        value = float(value)
+    except OverflowError:
+        return math.inf
+    if unit.symbol != "1" and math.isfinite(value):
+        samples = [sample.split(" ", 1)[1] for sample in _EXAMPLES.get(unit.symbol, (f"1 {unit.symbol}",))]
+        written = " or ".join(f"`{value:g} {sample}`" for sample in samples)
+        raise AdviceError(f"{value:g} has no unit", f"write for example {written}")
+    return value
+
+
+def _from_text(text: str, unit: Unit) -> float:
+    """Split a text into number and unit, and convert."""
+    stripped = text.strip()
+    match = _NUMBER.match(stripped)
+    if match is None or len(text) > TEXT_LIMIT:
+        raise AdviceError(f"{_shown(text)} is not {_wanted(unit)}", _examples(unit))
+    number, rest = float(match.group()), stripped[match.end() :].strip()
+    if not rest:
+        return _from_number(number, unit)
+    if _UNIT.fullmatch(rest) is None:
+        hint = f"write `{match.group()}.{rest[1:]}`" if re.fullmatch(r",[0-9]+ ?[A-Za-z%/]+", rest) else _examples(unit)
+        raise AdviceError(f"{_shown(text)} is not {_wanted(unit)}", hint)
+    try:
+        return float(Fraction(match.group()) * _ratio(rest, unit.symbol))
+    except OverflowError:
+        return math.inf
+
+
+def _out_of_bounds(value: object, number: float, unit: Unit) -> AdviceError:
+    """Say in words which bound was broken."""
+    if not math.isfinite(number):
+        return AdviceError(f"{_shown(value)} is not a finite number", _examples(unit))
+    if unit.symbol == "1" and unit.high == 1.0:
+        bare = not (isinstance(value, str) and "%" in value)
+        hint = f"write `{number:g} %`" if bare and 1.0 < number < 100.0 else _examples(unit)
+        return AdviceError(f"{_shown(value)} is not {unit.range_text()}", hint)
+    if number < 0:
+        return AdviceError(f"{_shown(value)} is negative", _examples(unit))
+    if number == 0:
+        return AdviceError(f"{_shown(value)} is zero, and must be above it", _examples(unit))
+    return AdviceError(f"{_shown(value)} is not {unit.range_text()}", _examples(unit))
+
+
+def _nearest_unit(name: str, symbol: str) -> str:
+    """AdviceError for an unknown unit; `m` gets its own, since people mean minutes."""
+    import difflib
+
+    if name == "m":
+        return "write `min` for minutes"
+    near = difflib.get_close_matches(name, [*_NAMES, *_ALIASES], n=1, cutoff=0.5)
+    return f"write `{near[0]}`" if near else _examples(Unit(symbol))
+
+
+def _kind(symbol: str) -> str:
+    """What a unit measures, in words."""
+    kinds = {
+        "s": "time", "1/s": "a rate", "byte": "data", "byte/s": "data per time", "W": "power", "1": "a share",
+    }  # fmt: skip
+    return kinds.get(symbol, symbol)
+
+
+def _wanted(unit: Unit) -> str:
+    """What was expected, in words."""
+    return "a share" if unit.symbol == "1" else "a number with a unit"
+
+
+def _examples(unit: Unit) -> str:
+    """AdviceError with examples of the unit."""
+    samples = _EXAMPLES.get(unit.symbol, (f"1 {unit.symbol}",))
+    return "write for example " + " or ".join(f"`{sample}`" for sample in samples)
+
+
+def _shown(value: object) -> str:
+    """A value as a fault shows it: short, on one line."""
+    text = repr(value) if not isinstance(value, str) else f"`{value}`"
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
