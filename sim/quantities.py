@@ -88,14 +88,6 @@ def parse_quantity(value: object, unit: Unit) -> float:
         raise _out_of_bounds(value, number, unit) from None
 
 
-def quantity_text(value: float, unit: Unit) -> str | float:
-    """Write `value` so that `parse_quantity` gives it back bit for bit: `60 s`, or a bare number for a share."""
-    if unit.symbol == "1":
-        return value
-    text = repr(float(value))
-    return f"{text[:-2] if text.endswith('.0') else text} {unit.symbol}"
-
-
 @cache
 def _registry() -> pint.UnitRegistry[float]:
     """A registry of the units above only: 15 ms instead of a third of a second."""

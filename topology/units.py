@@ -49,7 +49,15 @@ class Unit:
             "type": "function-before",
             "function": {"type": "with-info", "function": self.convert},
             "schema": {"type": "float", "allow_inf_nan": False},
+            "serialization": {"type": "function-plain", "function": self.text, "when_used": "json"},
         }
+
+    def text(self, value: float) -> str | float:
+        """Write `value` so that it reads back bit for bit: `60 s`, or a bare number for a share."""
+        if self.symbol == "1":
+            return value
+        digits = repr(float(value))
+        return f"{digits[:-2] if digits.endswith('.0') else digits} {self.symbol}"
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         """A number, or a text with a unit, as a scenario file has it."""
