@@ -1,0 +1,47 @@
+"""`make bench`: speeds as ratios measured in one run against a named baseline, printed as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+REPEATS = 5
+
+
+def help_s() -> dict[str, float]:
+    """Seconds of `opticube --help` and of a bare interpreter, medians of five fresh processes each."""
+
+    def median_s(arguments: list[str]) -> float:
+        taken = []
+        for _ in range(REPEATS):
+            began = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+            taken.append(time.perf_counter() - began)
+        return statistics.median(taken)
+
+    main = "import sys; sys.argv = ['opticube', '--help']; from sim.cli import main; main()"
+    return {"help_s": median_s(["-c", main]), "bare_python_s": median_s(["-c", "pass"])}
+
+
+def main() -> None:
+    """Run every benchmark and print the results."""
+    from tests.bench.curves import pod_year_s
+    from tests.bench.pod_events import share_of_bare_simpy
+    from tests.bench.token_kernel import token_kernel_cases
+
+    results = {
+        "token_kernel": token_kernel_cases(),
+        "pod_events": share_of_bare_simpy(),
+        "curves": {"pod_year_s": pod_year_s()},
+        "start_up": help_s(),
+        "repeats": REPEATS,
+    }
+    json.dump(results, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main()
