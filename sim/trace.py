@@ -1,0 +1,150 @@
+"""The log of a run: one row for each transition, written by the machine alone; every measure is computed from it.
+
+Clock times are int64 microseconds, the horizon is half-open: nothing that falls on it is in the log. A row is
+(time_us, verb, kind, component, job, stage, value), with -1 or "" where a field does not apply. `value` is by verb:
+
+- stage: the speed of the job in millionths of the healthy speed (0 unless it runs)
+- speed: the new speed of a running job, likewise
+- occupy, release: the number of the placement (see `Trace.placements`)
+- connect, disconnect: the number of circuits made or cut
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+import pandas as pd
+
+from sim.tables import Column, DType, TableSpec
+from topology.fabric import Fabric
+from topology.pod import CHIPS_PER_HOST
+
+FULL_SPEED_PPM = 1_000_000
+
+
+class Verb(StrEnum):
+    """The transitions of the machine."""
+
+    FAIL = "fail"
+    DETECT = "detect"
+    REPAIR = "repair"
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
+    OCCUPY = "occupy"
+    RELEASE = "release"
+    CONNECT = "connect"
+    DISCONNECT = "disconnect"
+    STAGE = "stage"
+    SPEED = "speed"
+
+
+class Stage(StrEnum):
+    """What a job does; the names are the uses of chip-hours. A job that waits in the queue holds nothing."""
+
+    WAITING = "waiting"
+    RECONFIGURING = "reconfiguring"
+    PREFLIGHT = "preflight"
+    RESTORING = "restoring"
+    RUNNING = "running"
+    DETECTING = "detecting"
+    EVICTING = "evicting"
+
+
+Row = tuple[int, Verb, str, int, int, str, int]
+"""time_us, verb, kind, component, job, stage, value: plain tuples, since one is made at every transition."""
+
+
+class Placed(NamedTuple):
+    """What one placement took: `chips_per_host` chips on each of `hosts`; `cubes` in order along x, y, z, or none."""
+
+    number: int
+    job: int
+    cubes: tuple[int, ...]
+    hosts: tuple[int, ...]
+    chips_per_host: int
+
+
+class StageInterval(NamedTuple):
+    """One stretch of one stage of a job, [start_us, end_us), at one speed."""
+
+    job: int
+    stage: Stage
+    start_us: int
+    end_us: int
+    speed_ppm: int
+
+
+LOG = TableSpec(
+    "log",
+    "transition",
+    (
+        Column("time_us", DType.INT, "us", "instant of the transition, from the start of the run"),
+        Column("verb", DType.TEXT, "", "what the machine did"),
+        Column("kind", DType.TEXT, "", "kind of the component, empty for transitions of jobs"),
+        Column("component", DType.INT, "", "index of the component (of the cube for drains), -1 for jobs"),
+        Column("job", DType.INT, "", "job that the row is about, -1 for components"),
+        Column("stage", DType.TEXT, "", "stage that the job enters, empty otherwise"),
+        Column("value", DType.INT, "", "speed in millionths, number of the placement, or circuits, by verb"),
+    ),
+)
+
+PLACEMENTS = TableSpec(
+    "placements",
+    "host of a placement",
+    (
+        Column("placement", DType.INT, "", "number of the placement, in order of time"),
+        Column("job", DType.INT, "", "job that holds it"),
+        Column("position", DType.INT, "", "place of the host in the slice, in order along x, y, z"),
+        Column("host", DType.INT, "", "index of the host"),
+        Column("chips", DType.INT, "1", "chips that the job holds on it"),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """The whole log of a run, with what a measure needs to know of the scenario."""
+
+    fabric: Fabric
+    hosts: int
+    horizon_us: int
+    slice_chips: int
+    jobs: int
+    rows: list[Row] = field(repr=False)
+    placements: list[Placed] = field(repr=False)
+
+    @property
+    def chips(self) -> int:
+        """Chips of the pod."""
+        return self.hosts * CHIPS_PER_HOST
+
+    def log_table(self) -> pd.DataFrame:
+        """The log as a declared table (`LOG`)."""
+        return LOG.make([dict(zip(LOG.names, row, strict=True)) for row in self.rows])
+
+    def placements_table(self) -> pd.DataFrame:
+        """The placements as a declared table (`PLACEMENTS`)."""
+        rows = [
+            (placed.number, placed.job, position, host, placed.chips_per_host)
+            for placed in self.placements
+            for position, host in enumerate(placed.hosts)
+        ]
+        return PLACEMENTS.make([dict(zip(PLACEMENTS.names, row, strict=True)) for row in rows])
+
+    def stage_intervals(self) -> Iterator[StageInterval]:
+        """Every stretch of every stage in order of its end, those of length zero left out, up to the horizon."""
+        current: dict[int, StageInterval] = {}
+        for time_us, verb, _, _, job, stage, value in self.rows:
+            if verb is not Verb.STAGE and verb is not Verb.SPEED:
+                continue
+            before = current.get(job)
+            if before is not None and before.start_us < time_us:
+                yield before._replace(end_us=time_us)
+            name = Stage(stage) if verb is Verb.STAGE or before is None else before.stage
+            current[job] = StageInterval(job, name, time_us, self.horizon_us, value)
+        for job in sorted(current):
+            if current[job].start_us < self.horizon_us:
+                yield current[job]
