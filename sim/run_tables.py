@@ -1,0 +1,209 @@
+"""The tables of a run: what each column means. `docs/tables.md` is written from these declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from sim.tables import Column, DType, TableSpec
+
+FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
+HOST = Column("host_availability", DType.FLOAT, "1", "long-run share of time a host is up, rack left out")
+CHIPS = Column("slice_chips", DType.INT, "chips", "chips per slice")
+SERVICE = Column("service", DType.TEXT, "", "name of the service in the scenario")
+VALUE = Column("value", DType.FLOAT, "1", "the estimate, a share of the pod's chips")
+LOW = Column("ci_low", DType.FLOAT, "1", "lower end of the 95 % interval; blank where no variation was seen")
+HIGH = Column("ci_high", DType.FLOAT, "1", "upper end of the 95 % interval; blank where no variation was seen")
+MEASURE = Column("measure", DType.TEXT, "", "name of the measure")
+UNIT = Column("unit", DType.TEXT, "", "unit of the value")
+IN_UNIT = (
+    Column("value", DType.FLOAT, "see unit", "the estimate"),
+    Column("ci_low", DType.FLOAT, "see unit", "lower end of the 95 % interval"),
+    Column("ci_high", DType.FLOAT, "see unit", "upper end of the 95 % interval"),
+)
+BETTER = Column("better", DType.TEXT, "", "higher or lower: which way is an improvement; blank where neither")
+
+AVAILABILITY = TableSpec(
+    "availability",
+    "fabric, host availability, slice size and form of availability",
+    (
+        FABRIC,
+        HOST,
+        CHIPS,
+        Column("form", DType.TEXT, "", "expected, expected_with_light, guaranteed or delivered"),
+        Column("time_share", DType.FLOAT, "1", "share of time of a guaranteed value; blank for other forms"),
+        VALUE,
+        LOW,
+        HIGH,
+        Column("replications", DType.INT, "", "independent histories behind the estimate"),
+        Column("closed_form", DType.FLOAT, "1", "the value for independent hosts; blank where none holds"),
+        Column("agrees", DType.BOOL_OR_NONE, "", "whether estimate and closed form agree; blank where none holds"),
+        Column("shuffle_low", DType.FLOAT, "1", "lowest value over shuffles of a log; blank without"),
+        Column("shuffle_high", DType.FLOAT, "1", "highest value over shuffles of a log"),
+    ),
+)
+REPLICATIONS = TableSpec(
+    "replications",
+    "replication of one availability estimate",
+    (
+        FABRIC,
+        HOST,
+        CHIPS,
+        Column("form", DType.TEXT, "", "expected, expected_with_light or delivered"),
+        Column("replication", DType.INT, "", "number of the history (of the shuffle, for a log)"),
+        Column("value", DType.FLOAT, "1", "value of the form in this history alone"),
+    ),
+)
+DIFFERENCES = TableSpec(
+    "differences",
+    "pair of fabrics compared on the same draws",
+    (
+        FABRIC,
+        Column("against", DType.TEXT, "", "the fabric that is subtracted"),
+        HOST,
+        CHIPS,
+        Column("form", DType.TEXT, "", "expected, expected_with_light or delivered"),
+        Column("difference", DType.FLOAT, "1", "mean over replications of the paired differences"),
+        Column("ci_low", DType.FLOAT, "1", "lower end of the paired 95 % t-interval"),
+        Column("ci_high", DType.FLOAT, "1", "upper end of the paired 95 % t-interval"),
+        Column("replications", DType.INT, "", "pairs"),
+    ),
+)
+PROMISE = TableSpec(
+    "promise",
+    "fabric and host availability, for one set of slices",
+    (
+        FABRIC,
+        HOST,
+        Column("slices", DType.TEXT, "", "the promised slices, such as 3 x 8x8x16"),
+        Column("time_share", DType.FLOAT, "1", "share of time for which all are held at once"),
+        Column("cubes", DType.INT_OR_NONE, "cubes", "fewest cubes that hold the promise; blank where not known"),
+        Column("chips", DType.INT_OR_NONE, "chips", "the same in chips"),
+    ),
+)
+CLIFF = TableSpec(
+    "cliff",
+    "fabric and host availability",
+    (
+        FABRIC,
+        HOST,
+        Column("cliff_chips", DType.INT_OR_NONE, "chips", "smallest slice with expected availability under 50 %"),
+    ),
+)
+SERVICES = TableSpec(
+    "service",
+    "fabric, host availability, service and measure",
+    (
+        FABRIC,
+        HOST,
+        SERVICE,
+        MEASURE,
+        UNIT,
+        *IN_UNIT,
+        Column("n", DType.INT, "", "replications behind the estimate"),
+        BETTER,
+    ),
+)
+SLICE_SIZES = TableSpec(
+    "slice_sizes",
+    "service and slice shape, one replica of it alone",
+    (
+        SERVICE,
+        Column("shape", DType.TEXT, "chips", "slice of one replica"),
+        Column("chips", DType.INT, "chips", "chips of one replica"),
+        Column("fits", DType.BOOL, "", "weights and one longest request fit its memory"),
+        Column("meets", DType.BOOL, "", "some rate of requests meets the limits"),
+        Column("ttft_p50_s", DType.FLOAT, "s", "median time to first token at the greatest rate within the limits"),
+        Column("ttft_p99_s", DType.FLOAT, "s", "99th percentile of the time to first token at that rate"),
+        Column("tpot_p50_s", DType.FLOAT, "s", "median time per later token at that rate"),
+        Column("capacity_requests_per_s", DType.FLOAT, "1/s", "greatest rate within the limits, one replica"),
+        Column("requests_per_s_per_1024_chips", DType.FLOAT, "1/s", "that rate for 1024 chips of such replicas"),
+        Column("chip_s_per_token", DType.FLOAT, "chip s", "chip-seconds per token in time at that rate"),
+    ),
+)
+LEDGER = TableSpec(
+    "ledger",
+    "fabric, host availability, service, scope and category of waiting",
+    (
+        FABRIC,
+        HOST,
+        SERVICE,
+        Column("scope", DType.TEXT, "", "all requests of the steady windows, or those caught in one failure"),
+        Column("category", DType.TEXT, "", "where a request's time goes; the categories add up to its whole time"),
+        Column("seconds_per_request", DType.FLOAT, "s", "mean over requests"),
+        Column("share", DType.FLOAT, "1", "share of the whole time"),
+    ),
+)
+CHIP_HOURS = TableSpec(
+    "chip_hours",
+    "fabric, host availability, slice size and use",
+    (
+        FABRIC,
+        HOST,
+        CHIPS,
+        Column("use", DType.TEXT, "", "what the chips did; each chip is at each instant in the first use that applies"),
+        Column("chip_hours", DType.FLOAT, "chip h", "mean over replications of the delivered study"),
+        Column("share", DType.FLOAT, "1", "share of all chip-hours of the pod"),
+    ),
+)
+FAILURE_STORY = TableSpec(
+    "failure_story",
+    "second of one failure of one replica",
+    (
+        FABRIC,
+        SERVICE,
+        Column("t_s", DType.FLOAT, "s", "time from the loss"),
+        Column("tokens_per_s", DType.FLOAT, "1/s", "tokens delivered in this second"),
+        Column("stage", DType.TEXT, "", "what the lost replica does: running, detecting, evicting, ..."),
+        Column("replicas_up", DType.INT, "", "replicas that serve"),
+    ),
+)
+SUMMARY_COLUMNS = (
+    Column("scenario", DType.TEXT, "", "name of the scenario"),
+    Column("point", DType.INT_OR_NONE, "", "number of the sweep point; blank where a row is about the whole run"),
+    FABRIC,
+    Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice, where it applies"),
+    SERVICE,
+    MEASURE,
+    UNIT,
+    *IN_UNIT,
+    Column("n", DType.INT_OR_NONE, "", "replications behind the estimate"),
+    BETTER,
+)
+SUMMARY = TableSpec("summary", "sweep point, slice size, service and measure", SUMMARY_COLUMNS)
+
+SPECS = {
+    spec.name: spec
+    for spec in (
+        AVAILABILITY,
+        REPLICATIONS,
+        DIFFERENCES,
+        PROMISE,
+        CLIFF,
+        SERVICES,
+        SLICE_SIZES,
+        LEDGER,
+        CHIP_HOURS,
+        FAILURE_STORY,
+        SUMMARY,
+    )
+}
+
+IMPLIED_KEYS = ("pod.fabric", "failures.host.availability")
+"""Swept keys that the tables' own columns already show."""
+
+
+def make_table(name: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, object]) -> pd.DataFrame:
+    """A declared table with the swept keys of its point, `settings`, as further columns behind the declared ones.
+
+    Keys that a declared column shows (`pod.fabric`, the availability of hosts) are left out, except in `summary`, which
+    has no column for the availability of hosts.
+    """
+    table = SPECS[name].make(list(rows))
+    implied = ("pod.fabric",) if name == "summary" else IMPLIED_KEYS
+    for key, value in settings.items():
+        if key not in implied:
+            table[key] = pd.Series([str(value)] * len(table), dtype="string")
+    return table
