@@ -1,0 +1,134 @@
+"""One view of what is up: a byte per component, and counters per cube that answer every question at once.
+
+The machine keeps two: the truth (`up`) and what the scheduler sees (`believed`), which lags by detection. A dead rack
+or in-rack link takes the 16 hosts of its cube out; optical ends and switches never do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.histories import ComponentKind
+from topology.pod import (
+    HOSTS_PER_CUBE,
+    IN_RACK_LINKS_PER_CUBE,
+    OPTICAL_ENDS_PER_CUBE,
+    POSITIONS_PER_FACE,
+    SWITCHES_PER_POD,
+    AnyPod,
+    Pod,
+)
+
+HOST = ComponentKind.HOST
+RACK = ComponentKind.RACK
+LINK = ComponentKind.IN_RACK_LINK
+END = ComponentKind.OPTICAL_END
+OCS = ComponentKind.OCS
+KINDS = tuple(ComponentKind)
+
+SIDES_PER_CUBE = OPTICAL_ENDS_PER_CUBE // POSITIONS_PER_FACE
+"""Faces of a cube: number dimension * 2 + side, where side 0 is + and 1 is -."""
+
+
+def component_counts(pod: AnyPod) -> dict[ComponentKind, int]:
+    """How many components of each kind a pod can have (a flat pod has hosts alone)."""
+    if not isinstance(pod, Pod):
+        return {HOST: pod.hosts, RACK: 0, LINK: 0, END: 0, OCS: 0}
+    return {
+        HOST: pod.hosts,
+        RACK: pod.cubes,
+        LINK: pod.cubes * IN_RACK_LINKS_PER_CUBE,
+        END: pod.cubes * OPTICAL_ENDS_PER_CUBE,
+        OCS: SWITCHES_PER_POD,
+    }
+
+
+def cube_of(kind: ComponentKind, component: int) -> int:
+    """The cube that a component belongs to (switches belong to none: -1)."""
+    if kind is HOST:
+        return component // HOSTS_PER_CUBE
+    if kind is RACK:
+        return component
+    if kind is LINK:
+        return component // IN_RACK_LINKS_PER_CUBE
+    if kind is END:
+        return component // OPTICAL_ENDS_PER_CUBE
+    return -1
+
+
+class Condition:
+    """A view of all components. Lists are per cube, `ends_out` per face (cube * 6 + dimension * 2 + side)."""
+
+    def __init__(self, pod: AnyPod) -> None:
+        """Everything is up."""
+        self.hosts = pod.hosts
+        self.cubes = -(-pod.hosts // HOSTS_PER_CUBE)
+        self.up: dict[ComponentKind, bytearray] = {
+            kind: bytearray(b"\x01") * count for kind, count in component_counts(pod).items()
+        }
+        self.hosts_out = [0] * self.cubes
+        self.shared_out = [0] * self.cubes
+        self.ends_out = [0] * (self.cubes * SIDES_PER_CUBE)
+        self.cubes_shared_out = 0
+        self.ends_out_total = 0
+        self.switches_out = 0
+
+    def turn(self, kind: ComponentKind, component: int, up: int) -> None:
+        """Set one component up (1) or down (0); it must have been the other."""
+        bytes_up = self.up[kind]
+        assert bytes_up[component] != up, f"{kind} {component} is already {'up' if up else 'down'}"
+        bytes_up[component] = up
+        step = 1 - 2 * up
+        if kind is HOST:
+            self.hosts_out[component // HOSTS_PER_CUBE] += step
+        elif kind is OCS:
+            self.switches_out += step
+        elif kind is END:
+            self.ends_out[component // POSITIONS_PER_FACE] += step
+            self.ends_out_total += step
+        else:
+            cube = component if kind is RACK else component // IN_RACK_LINKS_PER_CUBE
+            before = self.shared_out[cube]
+            self.shared_out[cube] = before + step
+            self.cubes_shared_out += (before + step > 0) - (before > 0)
+
+    def host_is_up(self, host: int) -> bool:
+        """Whether a host works: itself, its rack and its cube's in-rack links."""
+        return bool(self.up[HOST][host]) and not self.shared_out[host // HOSTS_PER_CUBE]
+
+    def cube_is_up(self, cube: int) -> bool:
+        """Whether all 16 hosts of a cube work."""
+        return not (self.hosts_out[cube] or self.shared_out[cube])
+
+    def cube_ends_out(self, cube: int) -> int:
+        """Optical ends of a cube that are dead."""
+        return sum(self.ends_out[cube * SIDES_PER_CUBE : (cube + 1) * SIDES_PER_CUBE]) if self.ends_out_total else 0
+
+    def hosts_up(self) -> NDArray[np.bool_]:
+        """A fresh array (H,) of the hosts that work."""
+        up = np.frombuffer(self.up[HOST], dtype=np.bool_).copy()
+        if self.cubes_shared_out:
+            for cube, out in enumerate(self.shared_out):
+                if out:
+                    up[cube * HOSTS_PER_CUBE : (cube + 1) * HOSTS_PER_CUBE] = False
+        return up
+
+    def check(self) -> None:
+        """Assert that all counters agree with the bytes, counted anew."""
+        down = {kind: [i for i, up in enumerate(data) if not up] for kind, data in self.up.items()}
+        hosts_out, shared_out = [0] * self.cubes, [0] * self.cubes
+        ends_out = [0] * (self.cubes * SIDES_PER_CUBE)
+        for host in down[HOST]:
+            hosts_out[host // HOSTS_PER_CUBE] += 1
+        for kind in (RACK, LINK):
+            for component in down[kind]:
+                shared_out[cube_of(kind, component)] += 1
+        for end in down[END]:
+            ends_out[end // POSITIONS_PER_FACE] += 1
+        assert hosts_out == self.hosts_out, "hosts out per cube"
+        assert shared_out == self.shared_out, "racks and in-rack links out per cube"
+        assert ends_out == self.ends_out, "optical ends out per face"
+        assert self.cubes_shared_out == sum(out > 0 for out in shared_out), "cubes without rack or links"
+        assert self.ends_out_total == len(down[END]), "optical ends out"
+        assert self.switches_out == len(down[OCS]), "switches out"

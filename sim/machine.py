@@ -1,0 +1,361 @@
+"""The machine: the single owner of what is up and of who is where.
+
+One verb per transition. Each verb changes the state, writes one row of the log, checks what is cheap to check, and
+tells the listener whom it concerns. With `check_invariants=True` everything is counted anew after each verb. `up` is
+the truth and decides what runs; `believed` is what the scheduler sees, and lags by detection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.condition import END, HOST, OCS, SIDES_PER_CUBE, Condition, cube_of
+from sim.histories import ComponentKind
+from sim.light import Light
+from sim.trace import FULL_SPEED_PPM, Placed, Row, Stage, Verb
+from topology.fabric import Fabric
+from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, POSITIONS_PER_FACE, AnyPod, Pod
+from topology.shape import Shape
+
+
+class Listener(Protocol):
+    """Who wants to know what happens to jobs; the machine calls it after the state has changed."""
+
+    def lost(self, job: int) -> None:
+        """A component that the job needs went down (the truth; nobody may know yet)."""
+
+    def informed(self, job: int) -> None:
+        """A failure or repair of a component that the job needs has become known."""
+
+    def capacity_returned(self) -> None:
+        """A component came back, a cube was undrained, or a job gave its hosts back."""
+
+
+class NoListener:
+    """Nobody listens."""
+
+    def lost(self, job: int) -> None:
+        """Do nothing."""
+
+    def informed(self, job: int) -> None:
+        """Do nothing."""
+
+    def capacity_returned(self) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is believed to be wrong with the slice of a job."""
+
+    hardware: bool
+    switch: bool
+    end: bool
+
+    @property
+    def light(self) -> bool:
+        """Whether a light path of the slice is dead."""
+        return self.switch or self.end
+
+
+class Holding:
+    """What a job holds now: its placement, its stage and its speed."""
+
+    __slots__ = ("faces", "placed", "shape", "speed_ppm", "stage", "whole")
+
+    def __init__(self, placed: Placed, shape: Shape | None, faces: tuple[int, ...], whole: bool) -> None:
+        """`faces` are the cube faces whose optical ends the slice uses; `whole`: it is made of whole cubes."""
+        self.placed = placed
+        self.shape = shape
+        self.faces = faces
+        self.whole = whole
+        self.stage = Stage.WAITING
+        self.speed_ppm = 0
+
+
+class Machine:
+    """A pod under one fabric, from the start of a run. Verbs raise AssertionError when they contradict the state."""
+
+    def __init__(
+        self, pod: AnyPod, fabric: Fabric, clock: Callable[[], int], *, check_invariants: bool = False
+    ) -> None:
+        """All is up and free. `clock` gives the time in microseconds."""
+        self.pod = pod
+        self.fabric = fabric
+        self.up = Condition(pod)
+        self.believed = Condition(pod)
+        self.rows: list[Row] = []
+        self.placements: list[Placed] = []
+        self.holdings: dict[int, Holding] = {}
+        self.listener: Listener = NoListener()
+        self.light = Light(pod) if fabric.has_light and isinstance(pod, Pod) else None
+        self._clock = clock
+        self._check_all = check_invariants
+        self._write = self.rows.append
+        self._host_jobs: list[tuple[int, ...]] = [()] * pod.hosts
+        self._free_chips: NDArray[np.uint8] = np.full(pod.hosts, CHIPS_PER_HOST, dtype=np.uint8)
+        self._drained: NDArray[np.bool_] = np.zeros(self.up.cubes, dtype=np.bool_)
+
+    # Components -------------------------------------------------------------------------------------------------
+
+    def fail(self, kind: ComponentKind, component: int) -> None:
+        """A component goes down; nobody knows yet."""
+        self.up.turn(kind, component, 0)
+        self._write((self._clock(), Verb.FAIL, kind, component, -1, "", 0))
+        if self.holdings:
+            for job in self._jobs_needing(kind, component):
+                self.listener.lost(job)
+        if self._check_all:
+            self.check()
+
+    def detect(self, kind: ComponentKind, component: int) -> None:
+        """A component that is down becomes believed down."""
+        assert not self.up.up[kind][component], f"{kind} {component} is up: nothing to detect"
+        self.believed.turn(kind, component, 0)
+        self._write((self._clock(), Verb.DETECT, kind, component, -1, "", 0))
+        if self.holdings:
+            for job in self._jobs_needing(kind, component):
+                self.listener.informed(job)
+        if self._check_all:
+            self.check()
+
+    def repair(self, kind: ComponentKind, component: int) -> None:
+        """A component comes back, and everybody knows."""
+        self.up.turn(kind, component, 1)
+        if not self.believed.up[kind][component]:
+            self.believed.turn(kind, component, 1)
+        self._write((self._clock(), Verb.REPAIR, kind, component, -1, "", 0))
+        if self.holdings:
+            for job in self._jobs_needing(kind, component):
+                self.listener.informed(job)
+        self.listener.capacity_returned()
+        if self._check_all:
+            self.check()
+
+    def drain(self, cube: int) -> None:
+        """Take a free cube out of service as planned."""
+        assert not self._drained[cube], f"cube {cube} is already drained"
+        assert self.cube_is_free(cube), f"cube {cube} is held by a job: move the job first"
+        self._drained[cube] = True
+        self._write((self._clock(), Verb.DRAIN, "", cube, -1, "", 0))
+        self._checked()
+
+    def undrain(self, cube: int) -> None:
+        """Put a drained cube back into service."""
+        assert self._drained[cube], f"cube {cube} is not drained"
+        self._drained[cube] = False
+        self._write((self._clock(), Verb.UNDRAIN, "", cube, -1, "", 0))
+        self.listener.capacity_returned()
+        self._checked()
+
+    # Jobs -------------------------------------------------------------------------------------------------------
+
+    def occupy(
+        self,
+        job: int,
+        hosts: Sequence[int],
+        *,
+        cubes: tuple[int, ...] = (),
+        shape: Shape | None = None,
+        chips_per_host: int = CHIPS_PER_HOST,
+    ) -> None:
+        """Give hosts to a job that holds none; `cubes`, in order along x, y, z of `shape`, for whole-cube slices."""
+        assert job not in self.holdings, f"job {job} already holds a slice"
+        self._seize(hosts, job, chips_per_host)
+        self._hold(job, hosts, cubes, shape, chips_per_host)
+        self._checked()
+
+    def exchange(
+        self, job: int, hosts: Sequence[int], *, cubes: tuple[int, ...] = (), shape: Shape | None = None
+    ) -> None:
+        """Give a job other hosts than it holds (some may stay); its circuits follow with `connect`."""
+        old = self.holdings.pop(job).placed
+        staying, wanted = frozenset(old.hosts), frozenset(hosts)
+        self._free([host for host in old.hosts if host not in wanted], job, old.chips_per_host)
+        self._write((self._clock(), Verb.RELEASE, "", -1, job, "", old.number))
+        self._seize([host for host in hosts if host not in staying], job, old.chips_per_host)
+        self._hold(job, hosts, cubes, shape, old.chips_per_host)
+        self.connect(job)
+        self.listener.capacity_returned()
+        self._checked()
+
+    def release(self, job: int) -> None:
+        """Cut the circuits of a job and take everything back from it."""
+        if self.light is not None and self.light.holds(job):
+            self._write((self._clock(), Verb.DISCONNECT, "", -1, job, "", self.light.disconnect(job)))
+        placed = self.holdings.pop(job).placed
+        self._free(placed.hosts, job, placed.chips_per_host)
+        self._write((self._clock(), Verb.RELEASE, "", -1, job, "", placed.number))
+        self.listener.capacity_returned()
+        self._checked()
+
+    def connect(self, job: int) -> int:
+        """Bring the circuits to a job's slice and return how many were made (0 without light, or below a cube)."""
+        holding = self.holdings[job]
+        if self.light is None or holding.shape is None or not holding.whole:
+            return 0
+        cut, made = self.light.connect(job, holding.placed.cubes, holding.shape)
+        if cut:
+            self._write((self._clock(), Verb.DISCONNECT, "", -1, job, "", cut))
+        if made:
+            self._write((self._clock(), Verb.CONNECT, "", -1, job, "", made))
+        self._checked()
+        return made
+
+    def _seize(self, hosts: Sequence[int], job: int, chips_per_host: int) -> None:
+        index = np.array(hosts, dtype=np.int64)
+        assert (self._free_chips[index] >= chips_per_host).all(), f"a host of {hosts} is taken"
+        assert not self._drained[index // HOSTS_PER_CUBE].any(), f"a host of {hosts} is drained"
+        self._free_chips[index] -= chips_per_host
+        for host in hosts:
+            self._host_jobs[host] += (job,)
+
+    def _free(self, hosts: Sequence[int], job: int, chips_per_host: int) -> None:
+        self._free_chips[np.array(hosts, dtype=np.int64)] += chips_per_host
+        for host in hosts:
+            jobs = self._host_jobs[host]
+            self._host_jobs[host] = () if len(jobs) == 1 else tuple(other for other in jobs if other != job)
+
+    def _hold(
+        self, job: int, hosts: Sequence[int], cubes: tuple[int, ...], shape: Shape | None, chips_per_host: int
+    ) -> None:
+        placed = Placed(len(self.placements), job, cubes, tuple(hosts), chips_per_host)
+        self.placements.append(placed)
+        self.holdings[job] = Holding(placed, shape, self._faces(cubes), bool(cubes))
+        self._write((self._clock(), Verb.OCCUPY, "", -1, job, "", placed.number))
+
+    def set_stage(self, job: int, stage: Stage, speed_ppm: int = 0) -> None:
+        """A job enters a stage; only `running` has a speed, in millionths, and needs its hosts to be in order."""
+        holding = self.holdings.get(job)
+        if holding is None:
+            assert stage is Stage.WAITING, f"job {job} holds nothing and can not be {stage}"
+        else:
+            assert (stage is Stage.RUNNING) == (speed_ppm > 0), "running jobs, and only they, have a speed"
+            if stage is Stage.RUNNING:
+                assert not self.is_hurt(job), f"job {job} can not run: a component is down that nobody detected"
+                assert not self.trouble(job).hardware, f"job {job} can not run on hosts that are down"
+            holding.stage = stage
+            holding.speed_ppm = speed_ppm
+        self._write((self._clock(), Verb.STAGE, "", -1, job, stage, speed_ppm))
+        self._checked()
+
+    def set_speed(self, job: int, speed_ppm: int) -> None:
+        """Change the speed of a running job (nothing happens when it has that speed)."""
+        holding = self.holdings[job]
+        assert holding.stage is Stage.RUNNING, f"job {job} does not run"
+        assert 0 < speed_ppm <= FULL_SPEED_PPM, f"a speed of {speed_ppm} millionths"
+        if holding.speed_ppm != speed_ppm:
+            holding.speed_ppm = speed_ppm
+            self._write((self._clock(), Verb.SPEED, "", -1, job, "", speed_ppm))
+            self._checked()
+
+    # Questions --------------------------------------------------------------------------------------------------
+
+    def cube_is_free(self, cube: int) -> bool:
+        """Whether no job holds any chip of the cube."""
+        first = cube * HOSTS_PER_CUBE
+        return bool(self._free_chips[first : first + HOSTS_PER_CUBE].min() == CHIPS_PER_HOST)
+
+    def free_hosts(self, chips_per_host: int = CHIPS_PER_HOST) -> NDArray[np.bool_]:
+        """A fresh array (H,): hosts believed up, not drained, with at least so many free chips."""
+        free: NDArray[np.bool_] = self._free_chips >= chips_per_host
+        free &= self.believed.hosts_up()
+        if self._drained.any():
+            free &= ~np.repeat(self._drained, HOSTS_PER_CUBE)[: len(free)]
+        return free
+
+    def free_chips_on(self, host: int) -> int:
+        """Chips of a host that no job holds."""
+        return int(self._free_chips[host])
+
+    def is_hurt(self, job: int) -> bool:
+        """Whether the slice needs a component that is down and not yet believed down."""
+        holding, up, believed = self.holdings[job], self.up, self.believed
+        if holding.whole:
+            for cube in holding.placed.cubes:
+                if up.hosts_out[cube] > believed.hosts_out[cube] or up.shared_out[cube] > believed.shared_out[cube]:
+                    return True
+            if self.light is not None and up.switches_out > believed.switches_out:
+                return True
+            if up.ends_out_total > believed.ends_out_total:
+                return any(up.ends_out[face] > believed.ends_out[face] for face in holding.faces)
+            return False
+        return any(not up.host_is_up(host) and believed.host_is_up(host) for host in holding.placed.hosts)
+
+    def trouble(self, job: int) -> Trouble:
+        """What is believed to be wrong with the slice of a job."""
+        holding, believed = self.holdings[job], self.believed
+        if not holding.whole:
+            return Trouble(any(not believed.host_is_up(host) for host in holding.placed.hosts), False, False)
+        hardware = any(not believed.cube_is_up(cube) for cube in holding.placed.cubes)
+        switch = self.light is not None and believed.switches_out > 0
+        end = believed.ends_out_total > 0 and any(believed.ends_out[face] for face in holding.faces)
+        return Trouble(hardware, switch, end)
+
+    def _faces(self, cubes: tuple[int, ...]) -> tuple[int, ...]:
+        """The faces whose optical ends a slice of these cubes uses.
+
+        With switches: all, since every ring closes through them. Under static wiring those that face another cube of
+        the slice (or itself, where the pod is one cube thick).
+        """
+        if not cubes or not isinstance(self.pod, Pod) or self.fabric is Fabric.ANY_HOST:
+            return ()
+        if self.light is not None:
+            return tuple(cube * SIDES_PER_CUBE + side for cube in cubes for side in range(SIDES_PER_CUBE))
+        inside, faces = frozenset(cubes), []
+        for cube in cubes:
+            place = self.pod.cube_coordinates(cube)
+            for side in range(SIDES_PER_CUBE):
+                neighbour = list(place)
+                neighbour[side // 2] += 1 - 2 * (side % 2)
+                if self.pod.cube_at(neighbour[0], neighbour[1], neighbour[2]) in inside:
+                    faces.append(cube * SIDES_PER_CUBE + side)
+        return tuple(faces)
+
+    def _jobs_needing(self, kind: ComponentKind, component: int) -> list[int]:
+        """Jobs whose slices need a component, in order of their numbers."""
+        if kind is HOST:
+            return sorted(self._host_jobs[component])
+        if kind is OCS:
+            return sorted(job for job, holding in self.holdings.items() if holding.whole) if self.light else []
+        first = cube_of(kind, component) * HOSTS_PER_CUBE
+        jobs = {job for host_jobs in self._host_jobs[first : first + HOSTS_PER_CUBE] for job in host_jobs}
+        if kind is END:
+            face = component // POSITIONS_PER_FACE
+            return sorted(job for job in jobs if face in self.holdings[job].faces)
+        return sorted(jobs)
+
+    # Invariants -------------------------------------------------------------------------------------------------
+
+    def _checked(self) -> None:
+        if self._check_all:
+            self.check()
+
+    def check(self) -> None:
+        """Assert every invariant, all counted anew from the arrays and the holdings."""
+        self.up.check()
+        self.believed.check()
+        for kind, bytes_up in self.up.up.items():
+            hidden = [c for c, (up, seen) in enumerate(zip(bytes_up, self.believed.up[kind], strict=True)) if up > seen]
+            assert not hidden, f"{kind} {hidden} is up and believed down"
+        free = [CHIPS_PER_HOST] * self.pod.hosts
+        jobs_on: list[list[int]] = [[] for _ in range(self.pod.hosts)]
+        for job, holding in self.holdings.items():
+            assert holding.placed.job == job, "a placement belongs to its job"
+            for host in holding.placed.hosts:
+                free[host] -= holding.placed.chips_per_host
+                jobs_on[host].append(job)
+            if holding.stage is Stage.RUNNING:
+                assert all(self.believed.host_is_up(host) for host in holding.placed.hosts), f"job {job} runs on air"
+        assert free == self._free_chips.tolist(), "chips held and free add up to the pod"
+        assert min(free) >= 0, "no chip is held twice"
+        assert [sorted(jobs) for jobs in jobs_on] == [sorted(jobs) for jobs in self._host_jobs], "who is where"
+        for cube in range(self.up.cubes):
+            assert not (self._drained[cube] and not self.cube_is_free(cube)), f"drained cube {cube} is held"
+        if self.light is not None:
+            self.light.check({job: h.placed.cubes for job, h in self.holdings.items() if h.whole})
