@@ -45,7 +45,8 @@ def orientations(box: Grid) -> list[Grid]:
     return sorted(set(permutations(box)))  # type: ignore[arg-type]
 
 
-def boxes_on_grid(grid: Grid, box: Grid) -> list[tuple[Grid, Grid, tuple[int, ...]]]:
+@lru_cache(maxsize=256)
+def boxes_on_grid(grid: Grid, box: Grid) -> tuple[tuple[Grid, Grid, tuple[int, ...]], ...]:
     """Every place of `box` on the torus `grid` as (corner, orientation, cubes): corners X, Y, Z, then orientations.
 
     Boxes may cross the edges. A place with the same set of cubes as an earlier one (a box that spans an axis) is left
@@ -63,7 +64,7 @@ def boxes_on_grid(grid: Grid, box: Grid) -> list[tuple[Grid, Grid, tuple[int, ..
             if (key := tuple(sorted(cubes))) not in seen:
                 seen.add(key)
                 places.append(((corner[0], corner[1], corner[2]), size, cubes))
-    return places
+    return tuple(places)
 
 
 def _bit_rows(rows: list[list[int]], words: int) -> NDArray[np.uint64]:

@@ -11,15 +11,28 @@ column, half a cube.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.boxes import check_fabric, contiguous_table
+from topology.boxes import aligned_box, check_fabric, contiguous_table, shape_of_box
 from topology.errors import refuse
 from topology.fabric import Fabric
-from topology.packing import packed_boxes
-from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST, HOSTS_PER_CUBE, AnyPod, FlatPod, Pod
-from topology.shape import hosts_of_chips, shape_of_chips
+from topology.packing import box_table, boxes_on_grid, packed_boxes
+from topology.pod import (
+    CHIPS_PER_CUBE,
+    CHIPS_PER_HOST,
+    DIMENSIONS,
+    HOSTS_PER_CUBE,
+    AnyPod,
+    FlatPod,
+    Grid,
+    Pod,
+)
+from topology.shape import Shape, hosts_of_chips, shape_of_chips
+from topology.torus import NO_WRAPS, Wraps
 
 
 def slices_per_host(chips: int) -> int:
@@ -67,3 +80,153 @@ def hosts_of_slice(pod: AnyPod, slice_chips: int) -> int:
         return -(-slice_chips // CHIPS_PER_HOST)
     shape_of_chips(slice_chips)
     return hosts_of_chips(slice_chips)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Which cubes, in which order, or which hosts make a slice."""
+
+    fabric: Fabric
+    shape: Shape
+    """The shape that is formed. Under static wiring it is the box that the slice fills, which has no twist."""
+    cubes: tuple[int, ...]
+    """Whole cubes along the shape's x, y, z (row-major, z fastest); empty for less than a cube and for `any_host`."""
+    hosts: tuple[int, ...]
+    """All hosts that the slice holds; one host may carry several slices of 1 or 2 chips."""
+    wraps: Wraps
+    """Which axes of the shape close to rings."""
+
+    @property
+    def has_light(self) -> bool:
+        """Whether the slice is joined by circuits of optical switches."""
+        return self.fabric.has_light and bool(self.cubes)
+
+
+def hosts_of_cubes(cubes: Iterable[int]) -> tuple[int, ...]:
+    """The 16 hosts of each cube, in the order of the cubes."""
+    return tuple(host for cube in cubes for host in range(cube * HOSTS_PER_CUBE, (cube + 1) * HOSTS_PER_CUBE))
+
+
+def place(
+    fabric: Fabric,
+    pod: AnyPod,
+    shape: Shape,
+    free_hosts: NDArray[np.bool_],
+    avoid_cubes: NDArray[np.bool_] | None = None,
+) -> Placement | None:
+    """First fit: where a slice of `shape` goes on the free and usable hosts (H,), or None.
+
+    Reconfigurable: the free cubes in order of number, those of `avoid_cubes` (C,) last (cubes with a dead optical end
+    or port). static_aligned: the first free block of that many cubes; a block that fills no box of the grid has no
+    rings (assumption). static_contiguous: the first free box of that shape over corners X, Y, Z, then orientations.
+    any_host: the first free hosts. Less than a cube: the first aligned block of free hosts; for shapes of 1 and 2
+    chips `free_hosts` names the hosts with room. Raises InputError for a fabric that the pod does not have.
+    """
+    check_fabric(fabric, pod)
+    if fabric is Fabric.ANY_HOST:
+        found = np.flatnonzero(free_hosts)[: shape.hosts]
+        if len(found) < shape.hosts:
+            return None
+        return Placement(fabric=fabric, shape=shape, cubes=(), hosts=tuple(found.tolist()), wraps=shape.wraps)
+    assert isinstance(pod, Pod)
+    if shape.is_sub_cube:
+        return _place_in_cube(fabric, shape, free_hosts)
+    free_cubes = usable_cubes(free_hosts)
+    if fabric is Fabric.RECONFIGURABLE:
+        taken = _first_cubes(free_cubes, shape.cubes, avoid_cubes)
+        return None if taken is None else joined(shape, taken)
+    if fabric is Fabric.STATIC_ALIGNED:
+        return _place_aligned(pod, shape, free_cubes)
+    return _place_contiguous(pod, shape, free_cubes)
+
+
+def joined(shape: Shape, cubes: Sequence[int]) -> Placement:
+    """The placement of a reconfigurable slice on these cubes, in this order along x, y, z."""
+    return Placement(
+        fabric=Fabric.RECONFIGURABLE,
+        shape=shape,
+        cubes=tuple(cubes),
+        hosts=hosts_of_cubes(cubes),
+        wraps=shape.wraps,
+    )
+
+
+def replace_cubes(
+    placement: Placement,
+    lost_cubes: NDArray[np.bool_],
+    free_hosts: NDArray[np.bool_],
+    avoid_cubes: NDArray[np.bool_] | None = None,
+) -> Placement | None:
+    """Keep the good cubes of a reconfigurable slice and put free cubes in the places of the lost ones (C,), or None."""
+    if not placement.has_light:
+        raise ValueError("only a slice that is joined by circuits can have cubes replaced")
+    missing = [position for position, cube in enumerate(placement.cubes) if lost_cubes[cube]]
+    free_cubes = usable_cubes(free_hosts)
+    free_cubes[list(placement.cubes)] = False
+    taken = _first_cubes(free_cubes, len(missing), avoid_cubes)
+    if taken is None:
+        return None
+    cubes = list(placement.cubes)
+    for position, cube in zip(missing, taken, strict=True):
+        cubes[position] = cube
+    return joined(placement.shape, cubes)
+
+
+def _first_cubes(free: NDArray[np.bool_], count: int, avoid: NDArray[np.bool_] | None) -> list[int] | None:
+    """The first `count` free cubes, in rising order; cubes to avoid are taken only where others do not suffice."""
+    numbers = np.flatnonzero(free)
+    if len(numbers) < count:
+        return None
+    if avoid is not None:
+        numbers = np.concatenate([numbers[~avoid[numbers]], numbers[avoid[numbers]]])
+    return sorted(numbers[:count].tolist())
+
+
+def _place_in_cube(fabric: Fabric, shape: Shape, free_hosts: NDArray[np.bool_]) -> Placement | None:
+    """The first aligned block of free hosts for a shape of less than a cube."""
+    blocks = np.flatnonzero(free_hosts.reshape(-1, shape.hosts).all(axis=1))
+    if not len(blocks):
+        return None
+    first = int(blocks[0]) * shape.hosts
+    return Placement(
+        fabric=fabric, shape=shape, cubes=(), hosts=tuple(range(first, first + shape.hosts)), wraps=shape.wraps
+    )
+
+
+def _place_aligned(pod: Pod, shape: Shape, free_cubes: NDArray[np.bool_]) -> Placement | None:
+    """The first block of consecutive cubes that are all free."""
+    count = shape.cubes
+    blocks = pod.cubes // count
+    free = np.flatnonzero(free_cubes[: blocks * count].reshape(blocks, count).all(axis=1))
+    if not len(free):
+        return None
+    cubes = range(int(free[0]) * count, (int(free[0]) + 1) * count)
+    box = aligned_box(pod.grid, count)
+    if box is None:
+        plain = Shape(*shape.dimensions)
+        hosts = hosts_of_cubes(cubes)
+        return Placement(fabric=Fabric.STATIC_ALIGNED, shape=plain, cubes=tuple(cubes), hosts=hosts, wraps=NO_WRAPS)
+    return _boxed(Fabric.STATIC_ALIGNED, pod.grid, box, np.array(cubes))
+
+
+def _place_contiguous(pod: Pod, shape: Shape, free_cubes: NDArray[np.bool_]) -> Placement | None:
+    """The first box of the shape, in any orientation, whose cubes are all free."""
+    for_each = box_table(pod.grid, shape.box).cubes
+    free = np.flatnonzero(free_cubes[for_each].all(axis=1))
+    if not len(free):
+        return None
+    _, orientation, cubes = boxes_on_grid(pod.grid, shape.box)[int(free[0])]
+    return _boxed(Fabric.STATIC_CONTIGUOUS, pod.grid, orientation, np.array(cubes))
+
+
+def _boxed(fabric: Fabric, grid: Grid, box: Grid, cubes: NDArray[np.int64]) -> Placement:
+    """The placement of a box of cubes, given row-major along the grid's axes, turned so that its sides rise."""
+    axes = sorted(range(DIMENSIONS), key=lambda axis: box[axis])
+    in_order = cubes.reshape(box).transpose(axes).ravel().tolist()
+    return Placement(
+        fabric=fabric,
+        shape=shape_of_box(box),
+        cubes=tuple(in_order),
+        hosts=hosts_of_cubes(in_order),
+        wraps=(box[axes[0]] == grid[axes[0]], box[axes[1]] == grid[axes[1]], box[axes[2]] == grid[axes[2]]),
+    )
