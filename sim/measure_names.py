@@ -1,0 +1,101 @@
+"""Names of the measures that an `expect:` may bound: their unit, and which section of a scenario produces them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topology.units import Unit
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureName:
+    """A measure of a run's summary: its unit, the key of a scenario that it `needs`, and where that is found."""
+
+    unit: str
+    needs: str
+    is_produced: Callable[[Scenario], bool]
+    sizes: Callable[[Scenario], tuple[int, ...]]
+
+
+def _no_sizes(scenario: Scenario) -> tuple[int, ...]:
+    return ()
+
+
+def _availability_sizes(scenario: Scenario) -> tuple[int, ...]:
+    return scenario.study.availability.slice_chips if scenario.study.availability is not None else ()
+
+
+def _delivered_sizes(scenario: Scenario) -> tuple[int, ...]:
+    return scenario.study.delivered.slice_chips if scenario.study.delivered is not None else ()
+
+
+def _of_availability(unit: str = "1", *, light: bool = False, per_size: bool = True) -> MeasureName:
+    def is_produced(scenario: Scenario) -> bool:
+        return scenario.study.availability is not None and (not light or scenario.failures.ocs is not None)
+
+    needs = "failures.ocs" if light else "study.availability"
+    sizes = _availability_sizes if per_size else _no_sizes
+    return MeasureName(unit=unit, needs=needs, is_produced=is_produced, sizes=sizes)
+
+
+def _of_delivered(unit: str = "1") -> MeasureName:
+    return MeasureName(
+        unit=unit,
+        needs="study.delivered",
+        is_produced=lambda scenario: scenario.study.delivered is not None,
+        sizes=_delivered_sizes,
+    )
+
+
+def _of_promise(unit: str) -> MeasureName:
+    return MeasureName(
+        unit=unit,
+        needs="study.promise",
+        is_produced=lambda scenario: scenario.study.promise is not None,
+        sizes=_no_sizes,
+    )
+
+
+def _of_service(unit: str) -> MeasureName:
+    return MeasureName(
+        unit=unit, needs="serving", is_produced=lambda scenario: scenario.serving is not None, sizes=_no_sizes
+    )
+
+
+USES = (
+    "drained", "down", "detecting", "evicting", "waiting", "reconfiguring", "preflight", "restoring", "migrating",
+    "checkpointing", "held_idle", "useful", "slowed", "lost", "stranded", "spare", "blocked", "fragmented", "empty",
+    "unaccounted",
+)  # fmt: skip
+"""Uses of chip-hours, in the order in which they are accounted (design: measures, section 2)."""
+
+SERVICE_UNITS = {
+    "tokens_in_time": "1", "slo_attainment": "1", "offered_tokens": "tokens", "tokens_per_s": "1/s",
+    "requests_per_s": "1/s", "capacity_requests_per_s": "1/s", "ttft_p50_s": "s", "ttft_p99_s": "s",
+    "tpot_p50_s": "s", "tpot_p99_s": "s", "itl_p50_s": "s", "itl_p99_s": "s", "end_to_end_p50_s": "s",
+    "end_to_end_p99_s": "s",
+}  # fmt: skip
+"""Measures of a service with their units."""
+
+MEASURES: dict[str, MeasureName] = {
+    "expected": _of_availability(),
+    "guaranteed": _of_availability(),
+    "expected_with_light": _of_availability(light=True),
+    "cliff_chips": _of_availability("chips", per_size=False),
+    "delivered": _of_delivered(),
+    **{f"chip_hours_{use}": _of_delivered("chip h") for use in USES},
+    "cubes_for_promise": _of_promise("cubes"),
+    **{name: _of_service(unit) for name, unit in SERVICE_UNITS.items()},
+}
+"""Every measure by name."""
+
+
+def bound_unit(measure: str) -> Unit:
+    """How a bound on `measure` is written: with a unit for times and rates, bare for counts, either way for shares."""
+    unit = MEASURES[measure].unit
+    return Unit(unit) if unit in ("s", "1/s") else Unit("1")

@@ -1,0 +1,246 @@
+"""Scenarios: one YAML file that says what is simulated, read, checked, swept and written back.
+
+    load_scenario   a file or the name of a shipped scenario, with `--set` overrides -> Scenario
+    expand          a scenario -> its sweep points in order, each a scenario without a sweep
+    resolved_yaml   a scenario -> YAML with every default written out; loading it gives an equal scenario
+    scenario_schema the JSON schema of a scenario file
+
+Whatever is wrong with a file is raised as one InputError with one fault per line: where, what is wrong, what to write.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, ValidationError
+
+from sim.overrides import apply_overrides, split_key, swept_overrides, with_value
+from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
+from sim.quantities import AdviceError, parse_quantity
+from sim.scenario_checks import check_points, check_scenario
+from sim.scenario_faults import fault_at, faults_of, nearest
+from sim.scenario_parts import Expectation, FailuresSection, PodSection, RunSection, Section, StudySection
+from sim.scenario_services import ServingSection
+from sim.strict_yaml import Document, KeyPath, parse_document, read_bytes, scalar_value
+from topology.errors import Fault, InputError, refuse
+
+POINTS_MAX = 2_000
+"""Most sweep points of one scenario."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class Scenario(Section):
+    """Everything that is simulated. Values at swept keys are the first of their sweep; `expand` gives the points."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    """Short name, used for folders and tables: letters, digits, `_` and `-`."""
+    description: str = ""
+    """What question the scenario answers, in a sentence."""
+    pod: PodSection = PodSection()
+    """The machine and its wiring."""
+    failures: FailuresSection = FailuresSection()
+    """What fails, how often, and how long it takes to repair."""
+    health: HealthPolicy = HealthPolicy()
+    """How soon failures are known."""
+    repair: RepairPolicy = RepairPolicy()
+    """Who repairs."""
+    recovery: RecoveryPolicy = RecoveryPolicy()
+    """How jobs come back after a loss."""
+    sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Keys and the lists of values they take, such as `{pod.fabric: [reconfigurable, any_host]}`: every combination is
+    one point, the first key slowest."""
+    study: StudySection = StudySection()
+    """What is asked of the machine."""
+    serving: ServingSection | None = None
+    """Language models that are served on slices, token by token."""
+    run: RunSection = RunSection()
+    """Seed, warm-up, start."""
+    expect: tuple[Expectation, ...] = ()
+    """Bounds that the results must meet; a missed one makes the run end with status 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One combination of a sweep: its number in order, the swept settings as written, and its scenario.
+
+    That scenario has no sweep and no expectations: these belong to the whole.
+    """
+
+    index: int
+    settings: Mapping[str, object]
+    scenario: Scenario
+
+
+def shipped_scenarios() -> list[str]:
+    """Names of the scenarios that come with opticube, sorted."""
+    files = resources.files("scenarios").iterdir()
+    return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+
+
+def load_scenario(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+    """Load a scenario file, or a shipped one by name, with overrides such as `run.seed=7`; check all its points.
+
+    Raises InputError with one fault per thing that is wrong, EnvironmentFault when a file can not be read.
+    """
+    document = parse_document(*_content(path_or_name))
+    return scenario_of(document, overrides)
+
+
+def scenario_of(document: Document, overrides: Sequence[str] = ()) -> Scenario:
+    """Build and check the scenario of a parsed document."""
+    faults = swept_overrides(document, overrides)
+    if faults:
+        raise InputError(faults)
+    document = apply_overrides(document, overrides)
+    keys = _sweep_of(document)
+    scenario = _validated(_with_settings(document, keys, tuple(0 for _ in keys)))
+    points = list(_points(document, keys))
+    faults = check_points(scenario, [point.scenario for point in points], document)
+    if faults:
+        raise InputError(faults)
+    return scenario
+
+
+def expand(scenario: Scenario) -> list[Point]:
+    """The sweep points of a scenario, in order: the product of the lists, the first key slowest."""
+    data = scenario.model_dump(mode="json", exclude_unset=True)
+    document = Document(scenario.name, data)
+    return list(_points(document, _sweep_of(document)))
+
+
+def resolved_yaml(scenario: Scenario) -> str:
+    """The scenario with every default written out: all that can change a number. Loads again to an equal scenario."""
+    data = scenario.model_dump(mode="json", exclude_none=True)
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+
+
+@cache
+def scenario_schema() -> dict[str, Any]:
+    """The JSON schema of a scenario file."""
+    schema = Scenario.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "opticube scenario"}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML that the strict reader reads back as it was: no aliases, text quoted where it looks like a number."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    quoted = '"' if scalar_value(text) != text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=quoted)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def _content(path_or_name: str | Path) -> tuple[bytes, str]:
+    """The bytes of a scenario and the name under which its faults are printed."""
+    text = str(path_or_name)
+    if _NAME.fullmatch(text):
+        file = resources.files("scenarios").joinpath(f"{text}.yaml")
+        if file.is_file():
+            return file.read_bytes(), f"scenarios/{text}.yaml"
+        if not Path(text).exists():
+            raise refuse(
+                text, "there is no shipped scenario of this name, and no such file", nearest(text, shipped_scenarios())
+            )
+    return read_bytes(Path(text)), text
+
+
+def _sweep_of(document: Document) -> dict[str, list[Any]]:
+    """The swept keys and their values; refuses what is no list of values, and too many points."""
+    sweep = document.data.get("sweep")
+    if sweep is None:
+        return {}
+    if not isinstance(sweep, dict):
+        what = "this is not a mapping of keys to lists"
+        raise InputError(
+            fault_at(document, ("sweep",), what, "write for example `pod.fabric: [reconfigurable, any_host]`")
+        )
+    faults: list[Fault] = []
+    for key, values in sweep.items():
+        path: KeyPath = ("sweep", key)
+        if not isinstance(values, list) or not values:
+            faults.append(fault_at(document, path, "this is not a list of values", f"write `{key}: [value, value]`"))
+        elif any(values.count(value) > 1 for value in values):
+            faults.append(fault_at(document, path, "a value is given twice", "keep one of the two"))
+        if key.split(".")[0] in ("sweep", "name", "expect", "description"):
+            faults.append(
+                fault_at(document, path, f"`{key}` can not be swept", "sweep a key of the machine or the study")
+            )
+        holders = [other for other in sweep if other != key and _holds(other, key)]
+        what = f"`{', '.join(holders)}`, which holds this key, is swept too"
+        faults.extend(fault_at(document, path, what, "sweep one of them") for _ in holders[:1])
+    if faults:
+        raise InputError(faults)
+    points = 1
+    for values in sweep.values():
+        points *= len(values)
+    if points > POINTS_MAX:
+        what = f"the sweep has {points:,} points"
+        raise InputError(fault_at(document, ("sweep",), what, f"write at most {POINTS_MAX:,}"))
+    return dict(sweep)
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Whether the value of the key `outer` contains that of `inner`."""
+    return split_key(inner)[: len(split_key(outer))] == split_key(outer)
+
+
+def _with_settings(document: Document, sweep: Mapping[str, list[Any]], choice: tuple[int, ...]) -> Document:
+    """The document with value number `choice[i]` of the i-th swept key in its place."""
+    faults: list[Fault] = []
+    for (key, values), index in zip(sweep.items(), choice, strict=True):
+        path: KeyPath = ("sweep", key)
+        try:
+            document = with_value(document, split_key(key), values[index], document.place((*path, index)))
+        except AdviceError as advice:
+            faults.append(fault_at(document, path, advice.what, advice.write))
+    if faults:
+        raise InputError(faults)
+    return document
+
+
+def _points(document: Document, sweep: Mapping[str, list[Any]]) -> Iterator[Point]:
+    """All points, validated and checked one by one; faults of all of them are raised together, each once."""
+    faults: dict[str, Fault] = {}
+    points: list[Point] = []
+    choices = itertools.product(*(range(len(values)) for values in sweep.values()))
+    for index, choice in enumerate(choices):
+        chosen = _with_settings(document, sweep, choice)
+        settings = {key: values[at] for (key, values), at in zip(sweep.items(), choice, strict=True)}
+        data = {key: value for key, value in chosen.data.items() if key not in ("sweep", "expect")}
+        single = Document(chosen.source, data, chosen.places)
+        try:
+            scenario = _validated(single)
+            wrong = [fault_at(chosen, *problem) for problem in check_scenario(scenario)]
+        except InputError as error:
+            wrong = list(error.faults)
+        else:
+            points.append(Point(index=index, settings=settings, scenario=scenario))
+        faults.update((str(fault), fault) for fault in wrong)
+    if faults:
+        raise InputError(faults.values())
+    yield from points
+
+
+def _validated(document: Document) -> Scenario:
+    """Types, names and bounds of a document; every fault of it at once."""
+    try:
+        text = json.dumps(document.data)
+        return Scenario.model_validate_json(text, strict=True, context={"parse": parse_quantity})
+    except ValidationError as error:
+        raise InputError(faults_of(error, document, scenario_schema)) from None

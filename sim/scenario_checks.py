@@ -1,0 +1,272 @@
+"""What the keys of a scenario must hold together: the impossible is refused with the path of the key to change.
+
+Each check is a generator of problems (path, what is wrong, what to write) and looks at one part of a scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sim.histories import failure_mode
+from sim.measure_names import MEASURES, bound_unit
+from sim.quantities import AdviceError, parse_quantity
+from sim.scenario_faults import fault_at, nearest, split_advice
+from sim.strict_yaml import Document, KeyPath
+from topology.errors import Fault, InputError
+from topology.fabric import Fabric
+from topology.pod import HOSTS_PER_CUBE, POD_GENERATIONS, AnyPod, FlatPod
+from topology.shape import parse_shape
+from workloads.chips import CHIPS
+from workloads.models import MODELS
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
+    from sim.scenario_parts import Expectation
+    from sim.scenario_services import ServiceSection
+
+Problem = tuple[KeyPath, str, str]
+
+PUBLISHED = {
+    "lanl": "Los Alamos publishes its failure data 1996 to 2005 as release LA-UR-05-7318 (also in "
+    "github.com/Derek-Jones/ESEUR-code-data, reliability/)",
+    "gpu_faults": "the trace is published at github.com/stepfun-ai/InfiniteHBD-Trace, fault_trace.json",
+    "generic": "the file is a CSV of your own with component,id,start,end[,cause][,cube]",
+    "trace": "the Azure trace is published at github.com/Azure/AzurePublicDataset, "
+    "data/AzureLLMInferenceTrace_conv.csv",
+}
+"""Where real files are published; opticube ships none of them."""
+
+
+def check_scenario(scenario: Scenario) -> list[Problem]:
+    """All problems of one scenario without a sweep, in the order of its sections."""
+    problems = list(_pod(scenario))
+    pod = None if problems else _built(scenario, problems)
+    problems += [*_failures(scenario), *_nothing_asked(scenario)]
+    if pod is not None:
+        problems += [*_sizes(scenario, pod), *_services(scenario, pod)]
+    return problems
+
+
+def check_points(scenario: Scenario, points: Sequence[Scenario], document: Document) -> list[Fault]:
+    """Faults of the expectations: measures that nobody produces, unreadable bounds, filters without a match."""
+    faults: list[Fault] = []
+    for index, expectation in enumerate(scenario.expect):
+        for path, what, write in _expectation(expectation, ("expect", index), points):
+            faults.append(fault_at(document, path, what, write))
+    return faults
+
+
+def _pod(scenario: Scenario) -> Iterator[Problem]:
+    """A generation, or cubes, or a flat machine: one of them, with what belongs to it."""
+    pod = scenario.pod
+    if pod.kind == "flat":
+        if pod.hosts is None:
+            yield ("pod",), "a flat machine without `hosts`", "write `hosts: 400`"
+        for key in ("generation", "cubes", "grid"):
+            if getattr(pod, key) is not None:
+                yield ("pod", key), f"a flat machine has no {key}", "remove it, or remove `kind: flat`"
+        if pod.fabric is not Fabric.ANY_HOST:
+            yield ("pod", "fabric"), f"a flat machine can not be {pod.fabric}", "write `fabric: any_host`"
+        return
+    if pod.hosts is not None:
+        yield ("pod", "hosts"), "the hosts of a pod of cubes follow from its cubes", "remove it, or write `kind: flat`"
+    if pod.generation is not None and pod.generation not in POD_GENERATIONS:
+        yield (
+            ("pod", "generation"),
+            f"pod generation `{pod.generation}` is not known",
+            nearest(pod.generation, list(POD_GENERATIONS)),
+        )
+    if pod.generation is not None and pod.cubes is not None:
+        yield ("pod", "cubes"), "`generation` and `cubes` both say how many cubes there are", "keep one of the two"
+    elif pod.grid is not None and pod.cubes is None:
+        yield ("pod", "grid"), "a grid without `cubes`", "write `cubes:` beside it"
+
+
+def _built(scenario: Scenario, problems: list[Problem]) -> AnyPod | None:
+    """The pod, or None and one more problem where it can not be built."""
+    try:
+        return scenario.pod.build()
+    except InputError as error:
+        problems += [(tuple(fault.where.split(".")), fault.what, fault.write) for fault in error.faults]
+        return None
+
+
+def _failures(scenario: Scenario) -> Iterator[Problem]:
+    """Every named component must know its life and its repair; a log takes the place of the hosts."""
+    failures, flat = scenario.failures, scenario.pod.kind == "flat"
+    for kind, section in failures.named().items():
+        path: KeyPath = ("failures", kind.value)
+        if flat and kind.value != "host":
+            yield path, f"a flat machine has no {kind.value}", "remove it"
+            continue
+        try:
+            failure_mode(
+                kind,
+                1,
+                failure_rate_per_s=section.failure_rate,
+                availability=section.availability,
+                life=section.life,
+                repair=section.repair,
+                rest_s=scenario.health.rest_s(kind.value),
+            )
+        except ValueError as error:
+            yield (path, *split_advice(str(error)))
+    if failures.log is None:
+        return
+    log = failures.log
+    if failures.host is not None:
+        yield ("failures", "host"), "hosts fail by `failures.log` already", "remove one of the two"
+    if log.path is None:
+        advice = f"set it with `--set failures.log.path=FILE`; {PUBLISHED[log.format]}"
+        yield ("failures", "log"), "no file is named, and opticube ships none", advice
+    if log.shuffles > 1 and log.place == "by_number":
+        yield ("failures", "log", "shuffles"), "nodes placed by number are not shuffled", "write `place: shuffled`"
+
+
+def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
+    """A scenario must ask for something, and measure for a while."""
+    study = scenario.study
+    if scenario.serving is None and study.availability is None and study.delivered is None and study.promise is None:
+        yield (
+            (),
+            "the scenario asks for nothing",
+            "write `study:` with availability, delivered or promise, or `serving:`",
+        )
+    for name, part in (("availability", study.availability), ("delivered", study.delivered)):
+        if part is not None and part.horizon <= scenario.run.warmup:
+            path: KeyPath = ("study", name, "horizon")
+            yield (
+                path,
+                "the horizon ends within the warm-up `run.warmup`",
+                "write a longer horizon or a shorter warm-up",
+            )
+    serving = scenario.serving
+    if serving is not None and serving.weights == "availability" and study.availability is None:
+        what = "`availability` needs the histories of `study.availability`, which is not there"
+        yield ("serving", "weights"), what, "write `study.availability`, or `weights: healthy`"
+
+
+def _sizes(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
+    """No slice may be larger than the pod; no size may be given twice."""
+    study = scenario.study
+    for name, part in (("availability", study.availability), ("delivered", study.delivered)):
+        sizes = part.slice_chips if part is not None else ()
+        for index, chips in enumerate(sizes):
+            path: KeyPath = ("study", name, "slice_chips", index)
+            if chips > pod.chips:
+                yield (
+                    path,
+                    f"a slice of {chips:,} chips is larger than the pod of {pod.chips:,}",
+                    f"write at most {pod.chips}",
+                )
+            elif chips in sizes[:index]:
+                yield path, f"{chips} is given twice", "remove one of the two"
+    for text in study.promise.slices if study.promise is not None else ():
+        try:
+            parse_shape(text)
+        except InputError as error:
+            yield ("study", "promise", "slices", text), error.faults[0].what, error.faults[0].write
+
+
+def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
+    """Every service must be complete, and all their slices must fit the pod together."""
+    services = scenario.serving.services if scenario.serving is not None else ()
+    names = [service.name for service in services]
+    used = 0
+    for index, service in enumerate(services):
+        path: KeyPath = ("serving", "services", index)
+        if service.name in names[:index]:
+            yield (*path, "name"), f"`{service.name}` names two services", "write another name"
+        if service.model not in MODELS:
+            yield (*path, "model"), f"model `{service.model}` is not known", nearest(service.model, list(MODELS))
+        if service.chip not in CHIPS:
+            yield (*path, "chip"), f"chip `{service.chip}` is not known", nearest(service.chip, list(CHIPS))
+        if (service.slice is None) == (service.slice_chips is None):
+            yield path, "a service needs either `slice` or `slice_chips`", "write for example `slice: 8x8x16`"
+            continue
+        yield from _load(service, path)
+        yield from _fits(service, path, pod, used)
+        used += service.replicas * service.shape().chips
+
+
+def _load(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
+    """How many requests arrive, and whether a batch can carry them."""
+    own_rate = service.requests.kind in ("azure_2023_conv", "trace")
+    if service.load is not None and service.rate is not None:
+        yield (*path, "rate"), "`load` and `rate` both say how many requests arrive", "keep one of the two"
+    elif service.load is None and service.rate is None and not own_rate:
+        yield path, "nothing says how many requests arrive", "write `load: 0.7` or `rate: 5 requests/s`"
+    if service.requests.kind == "trace" and service.requests.path is None:
+        key = ".".join(str(part) for part in (*path, "requests", "path"))
+        yield (
+            (*path, "requests"),
+            "no file is named, and opticube ships none",
+            f"set it with `--set {key}=FILE`; {PUBLISHED['trace']}",
+        )
+
+
+def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Iterator[Problem]:
+    """The slices of a service must fit what the services before it have left of the pod."""
+    shape = service.shape()
+    key = "slice" if service.slice is not None else "slice_chips"
+    if isinstance(pod, FlatPod):
+        room = pod.hosts // shape.hosts
+    elif shape.is_sub_cube:
+        room = pod.cubes * (HOSTS_PER_CUBE // shape.hosts)
+    else:
+        room = pod.cubes // shape.cubes
+    if room == 0:
+        what = f"a slice of {shape.chips:,} chips is larger than the pod of {pod.chips:,}"
+        yield (*path, key), what, f"write a shape of at most {pod.chips} chips"
+    elif service.replicas > room:
+        what = f"{service.replicas} replicas of {shape.chips:,} chips do not fit a pod of {pod.chips:,}"
+        yield (*path, "replicas"), what, f"write at most {room}"
+    elif used + service.replicas * shape.chips > pod.chips:
+        what = f"all services together need {used + service.replicas * shape.chips:,} chips, the pod has {pod.chips:,}"
+        yield (*path, "replicas"), what, "write fewer replicas or smaller slices"
+
+
+def _expectation(expectation: Expectation, path: KeyPath, points: Sequence[Scenario]) -> Iterator[Problem]:
+    """A bound on a measure that the run produces, at one point at least."""
+    measure = MEASURES.get(expectation.measure)
+    if measure is None:
+        yield (
+            (*path, "measure"),
+            f"measure `{expectation.measure}` is not known",
+            nearest(expectation.measure, list(MEASURES)),
+        )
+        return
+    if not any(measure.is_produced(point) for point in points):
+        yield (*path, "measure"), f"this scenario does not produce `{expectation.measure}`", f"write `{measure.needs}`"
+    if expectation.at_least is None and expectation.at_most is None:
+        yield path, "the expectation has no bound", "write `at_least: ...` or `at_most: ...`"
+    for key in ("at_least", "at_most"):
+        bound = getattr(expectation, key)
+        try:
+            if bound is not None:
+                parse_quantity(bound, bound_unit(expectation.measure))
+        except AdviceError as advice:
+            yield (*path, key), advice.what, advice.write
+    fabrics = list(dict.fromkeys(point.pod.fabric.value for point in points))
+    if expectation.fabric is not None and expectation.fabric not in fabrics:
+        yield (*path, "fabric"), f"no point has fabric `{expectation.fabric}`", f"write one of {', '.join(fabrics)}"
+    hosts = list(dict.fromkeys(point.failures.host.availability for point in points if point.failures.host is not None))
+    if expectation.host_availability is not None and expectation.host_availability not in hosts:
+        known = ", ".join(f"{share:g}" for share in hosts if share is not None) or "none: leave it out"
+        yield (*path, "host_availability"), "no point has this availability of hosts", f"write one of {known}"
+    services = [service.name for point in points[:1] if point.serving is not None for service in point.serving.services]
+    if expectation.service is not None and expectation.service not in services:
+        yield (
+            (*path, "service"),
+            f"no service is called `{expectation.service}`",
+            nearest(expectation.service, services),
+        )
+    if expectation.slice_chips is not None:
+        sizes = sorted({chips for point in points for chips in measure.sizes(point)})
+        if expectation.slice_chips not in sizes:
+            yield (
+                (*path, "slice_chips"),
+                "the study has no slices of this size",
+                f"write one of {', '.join(map(str, sizes))}",
+            )

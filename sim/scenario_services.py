@@ -1,0 +1,184 @@
+"""The section `serving` of a scenario: language models on slices, their requests, limits and rules of batching."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, Tag
+
+from sim.quantities import AdviceError
+from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
+from topology.shape import Shape, parse_shape, shape_of_chips
+from topology.units import PositiveSeconds, Share, Unit
+from workloads.costs import Attention, Layout
+
+Load = Annotated[float, Unit("1", low=0.0, open_ends=True)]
+"""A share of capacity; above 1 is overload."""
+Rate = Annotated[float, Unit("1/s", open_ends=True)]
+"""Requests per second."""
+
+
+def batch_limit(value: object) -> object:
+    """A whole number of at least 1, or `unlimited`; AdviceError otherwise."""
+    if value == "unlimited" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise AdviceError(f"`{value}` is no limit of a batch", "write a whole number of at least 1, or `unlimited`")
+
+
+MaxBatch = Annotated[int | Literal["unlimited"], BeforeValidator(batch_limit)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LognormalLengths:
+    kind: Literal["lognormal"] = "lognormal"
+    mean: float
+    cv: float = 1.0
+    min: int = 1
+    max: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLengths:
+    kind: Literal["fixed"] = "fixed"
+    tokens: int
+
+
+Lengths = Annotated[
+    Annotated[LognormalLengths, Tag("lognormal")] | Annotated[FixedLengths, Tag("fixed")], kind_or("lognormal")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonRequests:
+    kind: Literal["poisson"] = "poisson"
+    input: Lengths
+    output: Lengths
+
+
+@dataclass(frozen=True, kw_only=True)
+class GammaRequests:
+    kind: Literal["gamma"] = "gamma"
+    cv: float
+    input: Lengths
+    output: Lengths
+
+
+@dataclass(frozen=True, kw_only=True)
+class AzureConversation:
+    kind: Literal["azure_2023_conv"] = "azure_2023_conv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceRequests:
+    kind: Literal["trace"] = "trace"
+    path: str | None = None
+
+
+RequestKind = Annotated[
+    Annotated[PoissonRequests, Tag("poisson")]
+    | Annotated[GammaRequests, Tag("gamma")]
+    | Annotated[AzureConversation, Tag("azure_2023_conv")]
+    | Annotated[TraceRequests, Tag("trace")],
+    kind_or("poisson"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continuous:
+    kind: Literal["continuous"] = "continuous"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkedPrefill:
+    kind: Literal["chunked_prefill"] = "chunked_prefill"
+    budget: int
+
+
+Batching = Annotated[
+    Annotated[Continuous, Tag("continuous")] | Annotated[ChunkedPrefill, Tag("chunked_prefill")], kind_or("continuous")
+]
+Router = Literal["random", "round_robin", "least_outstanding"]
+
+
+class WindowsSection(Section):
+    """How much of the service is simulated token by token: windows, weighted to the horizon."""
+
+    requests: Count = 100_000
+    """Requests of each steady window, one window per number of replicas up."""
+    replications: Count = 4
+    """Independent windows; at least 2 give an interval."""
+    losses: Annotated[int, Field(ge=0)] = 32
+    """Windows around sampled losses and recoveries."""
+
+
+class SloSection(Section):
+    """The promise to users: a request is in time when it meets both limits."""
+
+    ttft: PositiveSeconds
+    """Limit of the time to first token."""
+    tpot: PositiveSeconds
+    """Limit of the mean time per later token."""
+    attainment: Share = 0.9
+    """Share of requests that must be in time; also what `load` counts as capacity."""
+
+
+class ServiceSection(Section):
+    """One language model, served by replicas on slices of the pod."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    """Name of the service in tables."""
+    model: str
+    """The model, by its key: `llama3_1_405b`, `llama3_70b`, `palm_540b` (see `opticube list models`)."""
+    chip: str = "tpu_v4"
+    """The chip, by its key (see `opticube list chips`)."""
+    slice: ShapeText | None = None
+    """Shape of the slice of one replica, such as `8x8x16`; `v4-2048` is read as cores."""
+    slice_chips: SliceChips | None = None
+    """In place of `slice`: chips of one replica, in the stated default shape."""
+    replicas: Count = 1
+    """Number of replicas, each on a slice of its own."""
+    load: Load | None = None
+    """Share of the service's capacity at which requests arrive."""
+    rate: Rate | None = None
+    """In place of `load`: requests per second for the whole service, such as `5 requests/s`."""
+    requests: RequestKind
+    """When requests arrive and how long their prompts and answers are."""
+    slo: SloSection
+    """The limits that make a request in time."""
+    batching: Batching = Continuous()
+    """How an iteration is filled: `continuous`, or `chunked_prefill` with a token budget."""
+    router: Router = "least_outstanding"
+    """Which replica takes a request: `least_outstanding`, `round_robin`, `random`."""
+    layout: Layout = Layout.WEIGHT_STATIONARY_2D
+    """How weights meet tokens in a decode pass."""
+    prefill_layout: Layout | None = None
+    """The same for passes with prompt tokens; the faster of the two layouts where it is left out."""
+    attention: Attention = Attention.HEADS_X_BATCH
+    """How keys and values of a decode step are spread over chips: `heads`, `batch`, `heads_x_batch`."""
+    weights: Literal["bf16", "int8"] = "bf16"
+    """Number format of the weights."""
+    kv: Literal["bf16", "int8"] = "bf16"
+    """Number format of the KV cache."""
+    utilisation: Share = 0.9
+    """Share of memory that weights, activations and KV cache may fill together."""
+    activation_reserve: Annotated[float, Unit("1", low=0.0, high=1.0)] = 0.05
+    """Share of memory kept for activations."""
+    max_batch: MaxBatch = 256
+    """Most sequences of a batch, or `unlimited`."""
+
+    def shape(self) -> Shape:
+        """The shape of one replica's slice."""
+        return parse_shape(self.slice) if self.slice is not None else shape_of_chips(self.slice_chips or 0)
+
+
+class ServingSection(Section):
+    """Language models that are served on the pod, each request simulated token by token."""
+
+    weights: Literal["availability", "healthy"] = "availability"
+    """`availability`: time in each number of replicas up comes from the histories of `study.availability`.
+    `healthy`: all replicas are up all the time."""
+    windows: WindowsSection = WindowsSection()
+    """How much is simulated token by token."""
+    services: Annotated[tuple[ServiceSection, ...], Field(min_length=1)]
+    """The services; their slices share the pod."""
