@@ -8,14 +8,13 @@ itself. So n cubes use 48 n circuits. A twist shifts a wraparound by whole cubes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocs.switch import DARK
 from topology.placement import Placement
-from topology.pod import CUBE_EDGE_CHIPS, DIMENSIONS, POSITIONS_PER_FACE, SWITCHES_PER_POD, Grid
+from topology.pod import CUBE_EDGE_CHIPS, DIMENSIONS, POSITIONS_PER_FACE, SWITCHES_PER_POD, Grid, places_of
 from topology.torus import Shifts, step_plus
 
 Circuits = NDArray[np.int64]
@@ -33,7 +32,7 @@ def circuits_of(placement: Placement) -> Circuits:
         return no_circuits()
     box = placement.shape.box
     shifts = _in_cubes(placement.shape.wrap_shifts)
-    order = {at: number for number, at in enumerate(product(*(range(side) for side in box)))}
+    order = {at: number for number, at in enumerate(places_of(box))}
     cubes = np.array(placement.cubes, dtype=np.int64)
     rows = np.empty((DIMENSIONS, POSITIONS_PER_FACE, len(cubes), 3), dtype=np.int64)
     for dimension in range(DIMENSIONS):

@@ -15,14 +15,16 @@ from topology.pod import OPTICAL_ENDS_PER_CUBE, POSITIONS_PER_FACE
 
 def circuits_on_switch(circuits: Circuits, switch: int) -> Circuits:
     """The circuits that run through a switch: n of a slice of n cubes, whichever switch it is."""
-    return circuits[circuits[:, 0] == switch]
+    through: Circuits = circuits[circuits[:, 0] == switch]
+    return through
 
 
 def circuits_on_end(circuits: Circuits, end: int) -> Circuits:
     """The circuit, one row or none, that uses the optical end of this number."""
     at = end_of_number(end)
     column = 1 if at.side is Side.PLUS else 2
-    return circuits[(circuits[:, 0] == at.switch) & (circuits[:, column] == at.cube)]
+    using: Circuits = circuits[(circuits[:, 0] == at.switch) & (circuits[:, column] == at.cube)]
+    return using
 
 
 def ends_of_circuits(circuits: Circuits) -> NDArray[np.int64]:

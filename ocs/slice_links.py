@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import networkx as nx
 
 from ocs.circuits import Circuits
 from ocs.wiring import Side, dimension_of_switch, face_chip
-from topology.cube import inner_links
+from topology.cube import CUBE_CHIPS, inner_links
 from topology.placement import Placement
-from topology.pod import CUBE_EDGE_CHIPS, POSITIONS_PER_FACE, Grid
+from topology.pod import CUBE_EDGE_CHIPS, POSITIONS_PER_FACE, Grid, places_of
 
 Chip = tuple[int, int, int, int]
 """A chip of the pod: (cube, x, y, z), coordinates within the cube."""
@@ -26,7 +24,7 @@ def physical_graph(cubes: tuple[int, ...], circuits: Circuits) -> nx.Graph[Chip]
     """The graph of all chips of these cubes, joined by the links inside each cube and by the circuits."""
     graph: nx.Graph[Chip] = nx.Graph()
     for cube in cubes:
-        graph.add_nodes_from((cube, *at) for at in product(range(CUBE_EDGE_CHIPS), repeat=3))
+        graph.add_nodes_from((cube, x, y, z) for x, y, z in places_of(CUBE_CHIPS))
         graph.add_edges_from(((cube, *link.low), (cube, *link.high)) for link in inner_links())
     graph.add_edges_from(link_of_circuit(*row) for row in circuits.tolist())
     return graph
@@ -34,7 +32,7 @@ def physical_graph(cubes: tuple[int, ...], circuits: Circuits) -> nx.Graph[Chip]
 
 def slice_coordinates(placement: Placement) -> dict[Chip, Grid]:
     """For every chip of a placement of whole cubes, its coordinates in the slice."""
-    places = product(*(range(side) for side in placement.shape.box))
+    places = places_of(placement.shape.box)
     return {
         (cube, x, y, z): (
             CUBE_EDGE_CHIPS * place[0] + x,
@@ -42,13 +40,14 @@ def slice_coordinates(placement: Placement) -> dict[Chip, Grid]:
             CUBE_EDGE_CHIPS * place[2] + z,
         )
         for cube, place in zip(placement.cubes, places, strict=True)
-        for x, y, z in product(range(CUBE_EDGE_CHIPS), repeat=3)
+        for x, y, z in places_of(CUBE_CHIPS)
     }
 
 
 def graph_of_circuits(placement: Placement, circuits: Circuits) -> nx.Graph[Grid]:
     """The graph of a slice in its own coordinates, from its circuits and the links inside its cubes."""
-    graph: nx.Graph[Grid] = nx.relabel_nodes(
-        physical_graph(placement.cubes, circuits), slice_coordinates(placement), copy=True
-    )
+    at = slice_coordinates(placement)
+    graph: nx.Graph[Grid] = nx.Graph()
+    graph.add_nodes_from(at.values())
+    graph.add_edges_from((at[one], at[other]) for one, other in physical_graph(placement.cubes, circuits).edges)
     return graph

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 
-from topology.pod import CUBE_EDGE_CHIPS, DIMENSIONS, Grid
+from topology.pod import CUBE_EDGE_CHIPS, DIMENSIONS, Grid, places_of
 
+CUBE_CHIPS: Grid = (CUBE_EDGE_CHIPS, CUBE_EDGE_CHIPS, CUBE_EDGE_CHIPS)
 HOST_CHIPS: Grid = (2, 2, 1)
 """Chips of a host's tray along x, y, z."""
 CUBE_HOSTS: Grid = (2, 2, 4)
@@ -38,7 +38,7 @@ def inner_links() -> tuple[InnerLink, ...]:
     """All 144 links inside a cube: axis x first, then y, z; within an axis by coordinates."""
     links = []
     for axis in range(DIMENSIONS):
-        for x, y, z in product(range(CUBE_EDGE_CHIPS), repeat=DIMENSIONS):
+        for x, y, z in places_of(CUBE_CHIPS):
             high = [x, y, z]
             high[axis] += 1
             if high[axis] < CUBE_EDGE_CHIPS:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.compiled import compiled
-from topology.pod import Grid
+from topology.pod import Grid, places_of
 
 EXACT_FROM_CUBES = 16
 """Boxes of at least so many cubes are packed exactly; smaller ones first fit, a stated lower bound (measures, 1)."""
@@ -38,6 +38,10 @@ class BoxTable(NamedTuple):
     """(C, W): the boxes that contain a cube."""
     conflict: NDArray[np.uint64]
     """(B, W): the boxes that share a cube with a box, itself included."""
+    lines: NDArray[np.int64]
+    """(C, 3): number of the line of the grid, along x, along y and along z, on which a cube lies (together L lines)."""
+    reach: NDArray[np.int64]
+    """(longest side + 1,): the most cubes of a line that boxes can cover when so many are left: a sum of the box's sides."""
 
 
 def orientations(box: Grid) -> list[Grid]:
@@ -55,15 +59,15 @@ def boxes_on_grid(grid: Grid, box: Grid) -> tuple[tuple[Grid, Grid, tuple[int, .
     places: list[tuple[Grid, Grid, tuple[int, ...]]] = []
     seen: set[tuple[int, ...]] = set()
     turned = [o for o in orientations(box) if all(o[axis] <= grid[axis] for axis in range(3))]
-    for corner in np.ndindex(*grid):
+    for corner in places_of(grid):
         for size in turned:
             cubes = tuple(
                 ((corner[0] + x) % grid[0] * grid[1] + (corner[1] + y) % grid[1]) * grid[2] + (corner[2] + z) % grid[2]
-                for x, y, z in np.ndindex(*size)
+                for x, y, z in places_of(size)
             )
             if (key := tuple(sorted(cubes))) not in seen:
                 seen.add(key)
-                places.append(((corner[0], corner[1], corner[2]), size, cubes))
+                places.append((corner, size, cubes))
     return tuple(places)
 
 
@@ -95,7 +99,26 @@ def box_table(grid: Grid, box: Grid) -> BoxTable:
     listed = np.array(places, dtype=np.int64).reshape(len(places), box_cubes)
     listed.setflags(write=False)
     everything = _bit_rows([list(range(len(places)))], words)[0]
-    return BoxTable(box_cubes, box_cubes >= EXACT_FROM_CUBES, listed, everything, cover, conflict)
+    lines, reach = _lines(grid), _reach(max(grid), box)
+    return BoxTable(box_cubes, box_cubes >= EXACT_FROM_CUBES, listed, everything, cover, conflict, lines, reach)
+
+
+def _lines(grid: Grid) -> NDArray[np.int64]:
+    """For every cube the numbers of its lines along x, y and z."""
+    x, y, z = np.array(places_of(grid), dtype=np.int64).T
+    along_x, along_y = grid[1] * grid[2], grid[0] * grid[2]
+    lines = np.stack([y * grid[2] + z, along_x + x * grid[2] + z, along_x + along_y + x * grid[1] + y], axis=1)
+    lines.setflags(write=False)
+    return lines
+
+
+def _reach(longest: int, box: Grid) -> NDArray[np.int64]:
+    """For every number of cubes on a line up to `longest`, the greatest sum of sides of `box` that does not exceed it."""
+    reach = np.zeros(longest + 1, dtype=np.int64)
+    for left in range(1, longest + 1):
+        reach[left] = max((side + reach[left - side] for side in box if side <= left), default=0)
+    reach.setflags(write=False)
+    return reach
 
 
 @compiled
@@ -158,18 +181,30 @@ def first_fit(live: NDArray[np.uint64], table: BoxTable) -> int:
 
 
 @compiled
-def pick_cube(live: NDArray[np.uint64], table: BoxTable, wanted: int) -> int:
-    """The cube that the fewest boxes of `live` cover, or -1 if these cover too few cubes for `wanted` boxes."""
-    picked, fewest, covered = -1, 1 << 30, 0
+def pick_cube(live: NDArray[np.uint64], table: BoxTable, wanted: int, on_line: NDArray[np.int64]) -> int:
+    """The cube that the fewest boxes of `live` cover, or -1 if these can not hold `wanted` disjoint boxes for sure.
+
+    Each box takes a whole side, or nothing, of every line of the grid; so along each axis no more cubes can be covered than
+    lines can be filled by whole sides from the cubes that some box still covers. `on_line` (L,) is scratch.
+    """
+    picked, fewest = -1, 1 << 30
+    on_line[:] = 0
     for cube in range(table.cover.shape[0]):
         boxes = 0
         for word in range(live.shape[0]):
             boxes += count_bits(live[word] & table.cover[cube, word])
         if boxes > 0:
-            covered += 1
+            for axis in range(3):
+                on_line[table.lines[cube, axis]] += 1
             if boxes < fewest:
                 picked, fewest = cube, boxes
-    return picked if covered >= wanted * table.box_cubes else -1
+    for axis in range(3):
+        covered = 0
+        for line in range(table.lines[0, axis], table.lines[-1, axis] + 1):
+            covered += table.reach[on_line[line]]
+        if covered < wanted * table.box_cubes:
+            return -1
+    return picked
 
 
 @compiled
@@ -179,8 +214,9 @@ def search_packing(fitting: NDArray[np.uint64], table: BoxTable, known: int, bou
     live = np.zeros((bound + 1, words), dtype=np.uint64)
     options = np.zeros((bound + 1, words), dtype=np.uint64)
     cubes = np.zeros(bound + 1, dtype=np.int64)
+    on_line = np.empty(table.lines[-1, 2] + 1, dtype=np.int64)
     live[0] = fitting
-    cubes[0] = pick_cube(live[0], table, best + 1)
+    cubes[0] = pick_cube(live[0], table, best + 1, on_line)
     if cubes[0] < 0:
         return best
     options[0] = live[0] & table.cover[cubes[0]]
@@ -197,7 +233,7 @@ def search_packing(fitting: NDArray[np.uint64], table: BoxTable, known: int, bou
                     return best
         else:
             live[level] &= ~table.cover[cubes[level]]
-        cubes[level] = pick_cube(live[level], table, best + 1 - level)
+        cubes[level] = pick_cube(live[level], table, best + 1 - level, on_line)
         if cubes[level] < 0:
             level -= 1
         else:
@@ -206,12 +242,24 @@ def search_packing(fitting: NDArray[np.uint64], table: BoxTable, known: int, bou
 
 
 @compiled
+def packing_between(usable: NDArray[np.bool_], table: BoxTable, low: int, high: int) -> int:
+    """The largest packing, exact, where it is known to lie in [low, high]; one above `high` is answered by `high`.
+
+    One cube more or less changes the largest packing by one at most, so a loop over changes knows both ends; and whether
+    k boxes fit at all is `packing_between(usable, table, 0, k) == k`.
+    """
+    live = np.empty(table.everything.shape[0], dtype=np.uint64)
+    bound = min(high, find_fitting(usable, table, live) // table.box_cubes)
+    if bound <= low:
+        return low
+    known = max(low, min(bound, first_fit(live.copy(), table)))
+    return known if known == bound else search_packing(live, table, known, bound)
+
+
+@compiled
 def largest_packing(usable: NDArray[np.bool_], table: BoxTable) -> int:
     """Greatest number of disjoint boxes of `table` on the usable cubes (C,), exact."""
-    live = np.empty(table.everything.shape[0], dtype=np.uint64)
-    bound = find_fitting(usable, table, live) // table.box_cubes
-    known = first_fit(live.copy(), table)
-    return known if known == bound else search_packing(live, table, known, bound)
+    return packing_between(usable, table, 0, usable.shape[0])
 
 
 @compiled

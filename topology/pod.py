@@ -57,6 +57,11 @@ def stated_grid(cubes: int) -> Grid:
     return STATED_GRIDS.get(cubes) or grid_nearest_cube(cubes)
 
 
+def places_of(grid: Grid) -> list[Grid]:
+    """All places of a grid or box, row-major, the last coordinate fastest: the order in which cubes are numbered."""
+    return [(x, y, z) for x in range(grid[0]) for y in range(grid[1]) for z in range(grid[2])]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pod:
     """All cubes reachable by one set of 48 switches (under a static fabric: the same cubes without switches).

@@ -6,11 +6,9 @@ and the graph has one edge; on an axis of 1 there is none.
 
 from __future__ import annotations
 
-from itertools import product
-
 import networkx as nx
 
-from topology.pod import DIMENSIONS, Grid
+from topology.pod import DIMENSIONS, Grid, places_of
 from topology.shape import Shape
 
 Wraps = tuple[bool, bool, bool]
@@ -39,7 +37,7 @@ def step_plus(at: Grid, axis: int, dimensions: Grid, shifts: Shifts = NO_SHIFTS)
 def torus_graph(dimensions: Grid, wraps: Wraps = ALL_WRAPS, shifts: Shifts = NO_SHIFTS) -> nx.Graph[Grid]:
     """The graph of any mesh or torus: `wraps` says which axes close to rings, `shifts` how these are twisted."""
     graph: nx.Graph[Grid] = nx.Graph()
-    places = [(x, y, z) for x, y, z in product(*(range(length) for length in dimensions))]
+    places = places_of(dimensions)
     graph.add_nodes_from(places)
     for at in places:
         for axis in range(DIMENSIONS):
