@@ -98,4 +98,6 @@ MEASURES: dict[str, MeasureName] = {
 def bound_unit(measure: str) -> Unit:
     """How a bound on `measure` is written: with a unit for times and rates, bare for counts, either way for shares."""
     unit = MEASURES[measure].unit
+    if unit == "1":
+        return Unit("1", low=0.0, high=1.0)
     return Unit(unit) if unit in ("s", "1/s") else Unit("1")

@@ -90,4 +90,5 @@ def _index(items: list[Any], part: str | int, so_far: str) -> int:
         names = [item.get("name") if isinstance(item, dict) else None for item in items]
         if part in names:
             return names.index(part)
-    raise AdviceError(f"`{so_far}` has no entry `{part}`", f"write a number from 0 to {len(items) - 1}")
+    write = f"write a number from 0 to {len(items) - 1}" if items else "add an entry first"
+    raise AdviceError(f"`{so_far}` is a list and has no entry `{part}`", write)

@@ -55,7 +55,7 @@ _NAMES = (
 )  # fmt: skip
 _EXAMPLES = {
     "s": ("30 s", "10 min", "12 h"),
-    "1/s": ("0.08 %/day", "0.001 1/h", "5 requests/s"),
+    "1/s": ("0.08 %/day", "0.001 1/h", "5 1/s"),
     "byte": ("32 GiB", "80 GB"),
     "byte/s": ("50 GB/s", "1200 GB/s"),
     "W": ("300 W", "1.2 kW"),
@@ -180,6 +180,11 @@ def _kind(symbol: str) -> str:
         "s": "time", "1/s": "a rate", "byte": "data", "byte/s": "data per time", "W": "power", "1": "a share",
     }  # fmt: skip
     return kinds.get(symbol, symbol)
+
+
+def example_of(symbol: str) -> str:
+    """One text that reads as a quantity in `symbol`."""
+    return _EXAMPLES.get(symbol, (f"1 {symbol}",))[0]
 
 
 def _wanted(unit: Unit) -> str:

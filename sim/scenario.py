@@ -210,6 +210,7 @@ def _with_settings(document: Document, sweep: Mapping[str, list[Any]], choice: t
         except AdviceError as advice:
             faults.append(fault_at(document, path, advice.what, advice.write))
     if faults:
+        _validated(document)  # a section of the wrong type is the better complaint
         raise InputError(faults)
     return document
 
@@ -233,8 +234,14 @@ def _points(document: Document, sweep: Mapping[str, list[Any]]) -> Iterator[Poin
             points.append(Point(index=index, settings=settings, scenario=scenario))
         faults.update((str(fault), fault) for fault in wrong)
     if faults:
-        raise InputError(faults.values())
+        raise InputError(sorted(faults.values(), key=lambda fault: _line(fault.where)))
     yield from points
+
+
+def _line(where: str) -> int:
+    """The line of a place such as `file.yaml:12: key`, so that faults are listed from top to bottom."""
+    match = re.search(r":([0-9]+)(?::|$)", where)
+    return int(match.group(1)) if match is not None and not where.startswith("--set ") else 0
 
 
 def _validated(document: Document) -> Scenario:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sim.quantities import AdviceError
+from sim.quantities import AdviceError, example_of
 from sim.strict_yaml import Document, KeyPath, type_in_words
 from topology.errors import Fault
 
@@ -50,9 +50,9 @@ def faults_of(error: ValidationError, document: Document, schema: Callable[[], d
     """One fault per thing that is wrong; `schema()` is the JSON schema, asked only for the names of known keys."""
     faults: dict[KeyPath, Fault] = {}
     for item in error.errors(include_url=False):
-        path = _plain_path(document.data, item["loc"])
+        path, tag = _plain_path(document.data, item["loc"])
         if path not in faults:
-            faults[path] = _fault(item, path, document, schema)
+            faults[path] = _fault(item, path, tag, document, schema)
     ordered = list(faults.values())
     if len(ordered) > FAULTS_MAX:
         left = len(ordered) - FAULTS_MAX
@@ -73,9 +73,10 @@ def value_at(data: Any, path: KeyPath) -> Any:
     return data
 
 
-def _plain_path(data: Any, loc: tuple[str | int, ...]) -> KeyPath:
-    """The path in the file: `loc` without the tags of unions, which stand in no file."""
+def _plain_path(data: Any, loc: tuple[str | int, ...]) -> tuple[KeyPath, str | None]:
+    """The path in the file: `loc` without the tags of unions, which stand in no file; and the last such tag."""
     path: list[str | int] = []
+    tag: str | None = None
     here = data
     for position, part in enumerate(loc):
         last = position == len(loc) - 1
@@ -83,6 +84,7 @@ def _plain_path(data: Any, loc: tuple[str | int, ...]) -> KeyPath:
             if part in here:
                 here = here[part]
             elif not last or "[" in part or part == here.get("kind"):
+                tag = part
                 continue
             else:
                 here = None
@@ -91,20 +93,25 @@ def _plain_path(data: Any, loc: tuple[str | int, ...]) -> KeyPath:
         else:
             continue
         path.append(part)
-    return tuple(path)
+    return tuple(path), tag
 
 
-def _fault(item: Any, path: KeyPath, document: Document, schema: Callable[[], dict[str, Any]]) -> Fault:
+def _fault(
+    item: Any, path: KeyPath, tag: str | None, document: Document, schema: Callable[[], dict[str, Any]]
+) -> Fault:
     """The fault of one pydantic error."""
     kind, context = item["type"], item.get("ctx") or {}
     value = value_at(document.data, path)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        known = _known_keys(schema(), document.data, path[:-1])
+        known = list(_known_keys(schema(), document.data, path[:-1], tag))
         return fault_at(document, path, f"unknown key `{path[-1]}`", nearest(str(path[-1]), known))
     if kind in ("missing", "missing_keyword_only_argument", "missing_argument"):
         key = str(item["loc"][-1])
         parent = path[:-1] if path and path[-1] == key else path
-        return fault_at(document, parent, f"key `{key}` is missing", f"write `{key}: ...`")
+        unit = _unit(schema(), _known_keys(schema(), document.data, parent, tag).get(key, {}))
+        return fault_at(
+            document, parent, f"key `{key}` is missing", f"write `{key}: {example_of(unit) if unit else '...'}`"
+        )
     if kind == "value_error":
         what, write = _advice_of(context.get("error"), item["msg"])
         return fault_at(document, path, what, write)
@@ -158,7 +165,8 @@ def _words(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) 
         noun, write = wanted[kind]
         if isinstance(value, list) and noun not in ("a list", "a mapping"):
             return "a list stands where one value is due", _sweep_hint(path)
-        return f"{_shown(value)} is {type_in_words(value)}, not {noun}", write
+        is_what = "" if isinstance(value, bool) else f"is {type_in_words(value)}, "
+        return f"{_shown(value)} {is_what or 'is '}not {noun}", write
     bounds = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than"),
               "less_than_equal": ("le", "at most"), "less_than": ("lt", "less than")}  # fmt: skip
     if kind in bounds:
@@ -187,16 +195,22 @@ def _shown(value: object) -> str:
     return text if value is None or not isinstance(value, str) else f"`{text}`"
 
 
-def _known_keys(schema: dict[str, Any], data: Any, path: KeyPath) -> list[str]:
-    """Names of the keys that the mapping at `path` may have, in the order of the schema."""
+def _known_keys(schema: dict[str, Any], data: Any, path: KeyPath, tag: str | None) -> dict[str, dict[str, Any]]:
+    """The keys that the mapping at `path`, of kind `tag`, may have, with their schemas, in order."""
     places, here = [schema], data
     for part in path:
         here = value_at(here, (part,))
         places = [found for place in places for found in _below(schema, place, part)]
-    names: dict[str, None] = {}
-    for place in _chosen(schema, places, here):
-        names.update(dict.fromkeys(place.get("properties", {})))
-    return list(names)
+    known: dict[str, dict[str, Any]] = {}
+    for place in _chosen(schema, places, here, tag):
+        known.update(place.get("properties", {}))
+    return known
+
+
+def _unit(schema: dict[str, Any], place: dict[str, Any]) -> str:
+    """The unit of a value of schema `place`, or nothing."""
+    units = [choice["unit"] for choice in _alternatives(schema, place) if "unit" in choice]
+    return units[0] if units else ""
 
 
 def _alternatives(schema: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -224,9 +238,9 @@ def _below(schema: dict[str, Any], place: dict[str, Any], part: str | int) -> It
             yield choice["additionalProperties"]
 
 
-def _chosen(schema: dict[str, Any], places: list[dict[str, Any]], value: Any) -> list[dict[str, Any]]:
-    """The alternatives that fit the value's `kind`, or all of them."""
+def _chosen(schema: dict[str, Any], places: list[dict[str, Any]], value: Any, tag: str | None) -> list[dict[str, Any]]:
+    """The alternatives that fit the value's `kind`, which is `tag` where it is left out; or all of them."""
     opened = [choice for place in places for choice in _alternatives(schema, place) if choice.get("properties")]
-    kind = value.get("kind") if isinstance(value, Mapping) else None
+    kind = value.get("kind", tag) if isinstance(value, Mapping) else tag
     fitting = [choice for choice in opened if choice["properties"].get("kind", {}).get("const") == kind]
     return fitting or opened

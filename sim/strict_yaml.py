@@ -43,7 +43,11 @@ class Document:
     places: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def place(self, path: KeyPath) -> str:
-        """Where the value at `path`, or else its nearest ancestor, was written."""
+        """Where the value at `path`, or else a part of it, or else its nearest ancestor, was written."""
+        if path not in self.places:
+            for known, where in self.places.items():
+                if path and known[: len(path)] == path:
+                    return where
         for length in range(len(path), 0, -1):
             found = self.places.get(path[:length])
             if found is not None:

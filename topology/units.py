@@ -61,7 +61,7 @@ class Unit:
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         """A number, or a text with a unit, as a scenario file has it."""
-        return {"anyOf": [{"type": "number"}, {"type": "string"}], "description": f"quantity in {self.symbol}"}
+        return {"anyOf": [{"type": "number"}, {"type": "string"}], "unit": self.symbol}
 
 
 Seconds = Annotated[float, Unit("s")]
