@@ -77,7 +77,7 @@ PROMISE = TableSpec(
     (
         FABRIC,
         HOST,
-        Column("slices", DType.TEXT, "", "the promised slices, such as 3 x 8x8x16"),
+        Column("slices", DType.TEXT, "", "the promised slices, as 8x8x16:3 (or chips alone, 1024:3)"),
         Column("time_share", DType.FLOAT, "1", "share of time for which all are held at once"),
         Column("cubes", DType.INT_OR_NONE, "cubes", "fewest cubes that hold the promise; blank where not known"),
         Column("chips", DType.INT_OR_NONE, "chips", "the same in chips"),

@@ -1,0 +1,70 @@
+"""The study `promise`: cubes needed to hold a set of slices, and the slice size at which each fabric falls off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sim import closed_forms
+from sim.build import Setup
+from topology.pod import CHIPS_PER_CUBE
+from topology.shape import parse_shape
+
+Row = dict[str, Any]
+
+
+def slices_text(slices: dict[str, int]) -> str:
+    """The promised slices as a text: `8x8x16:3`."""
+    return ", ".join(f"{shape}:{count}" for shape, count in slices.items())
+
+
+def promise_rows(setup: Setup, host_availability: float) -> list[Row]:
+    """One row for the promise of the scenario, and one for each single size of its study, by closed form.
+
+    A real log has no closed form, nor has `static_contiguous` of several cubes: their cubes stay blank.
+    """
+    study = setup.scenario.study
+    if study.promise is None:
+        return []
+    slices, time_share = study.promise.slices, study.promise.time_share
+    chips: dict[int, int] = {}
+    for shape, count in slices.items():
+        size = parse_shape(shape).chips
+        chips[size] = chips.get(size, 0) + count
+    rows = [_row(setup, slices_text(slices), time_share, _cubes(setup, chips, time_share), host_availability)]
+    most = max(slices.values())
+    for size in _sizes(setup):
+        cubes = _cubes(setup, {size: most}, time_share)
+        rows.append(_row(setup, f"{size}:{most}", time_share, cubes, host_availability))
+    return rows
+
+
+def _sizes(setup: Setup) -> Sequence[int]:
+    study = setup.scenario.study.availability
+    return [] if study is None else [size for size in study.slice_chips if size >= CHIPS_PER_CUBE]
+
+
+def _cubes(setup: Setup, chips: dict[int, int], time_share: float) -> int | None:
+    if not setup.is_independent:
+        return None
+    return closed_forms.cubes_for_promise(setup.fabric, chips, setup.odds, time_share)
+
+
+def _row(setup: Setup, slices: str, time_share: float, cubes: int | None, host_availability: float) -> Row:
+    return {
+        "fabric": setup.fabric.value,
+        "host_availability": host_availability,
+        "slices": slices,
+        "time_share": time_share,
+        "cubes": cubes,
+        "chips": None if cubes is None else cubes * CHIPS_PER_CUBE,
+    }
+
+
+def cliff_row(setup: Setup, expected_by_chips: dict[int, float], host_availability: float) -> Row:
+    """The smallest slice of the study whose `expected` availability is under one half."""
+    return {
+        "fabric": setup.fabric.value,
+        "host_availability": host_availability,
+        "cliff_chips": closed_forms.cliff_chips(expected_by_chips),
+    }
