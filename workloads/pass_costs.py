@@ -7,8 +7,8 @@ A pass is one iteration of a batch through the model. Its time is affine in the 
                + prefill_pair_s * pairs                           pairs = (prompt token, earlier or same token) pairs
                + prefill_context_s_per_token * cached context     context that a later chunk of a prompt reads again
 
-Every maximum or soft knee between compute and memory lies inside the parts, which depend on T alone. A pass that carries
-prompt tokens takes `prefill_parts_s`, one that only decodes takes `decode_parts_s`.
+Every maximum or soft knee between compute and memory lies inside the parts, which depend on T alone. A pass that
+carries prompt tokens takes `prefill_parts_s`, one that only decodes takes `decode_parts_s`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def token_grid(max_tokens: int) -> NDArray[np.int64]:
 class PassCosts:
     """Seconds of a pass by part over a grid of token counts, and seconds per context token; see the module's text.
 
-    `grid_tokens` (G,) starts 1, 2, ..., 4096; `decode_parts_s`, `prefill_parts_s` (G, 4) have the columns `PARTS`; between
-    grid points the parts are interpolated linearly, beyond the last one the last slope goes on.
+    `grid_tokens` (G,) starts 1, 2, ..., 4096; `decode_parts_s`, `prefill_parts_s` (G, 4) have the columns `PARTS`;
+    between grid points the parts are interpolated linearly, beyond the last one the last slope goes on.
     `kv_read_s_per_token` (max_batch + 1,) is indexed by the number of decoding sequences and constant after its end
     (entry 0 is never used by a decode). The other fields are context for reports.
     """
@@ -92,7 +92,7 @@ class PassCosts:
         return float(self.parts_s(batch, prompt=False).sum() + per_token * context_tokens)
 
     def prefill_s(self, prompt_tokens: int) -> float:
-        """Seconds of one pass that computes a whole prompt alone: the unloaded time to first token of an idle replica."""
+        """Seconds of one pass that computes a whole prompt alone: the time to first token of an idle replica."""
         pairs = prompt_tokens * (prompt_tokens + 1) // 2
         return float(self.parts_s(prompt_tokens, prompt=True).sum() + self.prefill_pair_s * pairs)
 
@@ -109,7 +109,7 @@ def synthetic_pass_costs(
     max_batch: int = 256,
     max_tokens: int = DENSE_TOKENS,
 ) -> PassCosts:
-    """Straight-line costs for tests and benchmarks: every part is linear in the tokens, reads do not depend on the batch."""
+    """Straight-line costs for tests and benchmarks: parts linear in the tokens, reads the same for every batch."""
     grid = token_grid(max_tokens)
     parts = np.empty((grid.size, len(PARTS)))
     parts[:, 0] = per_token_s * grid

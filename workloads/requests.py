@@ -1,18 +1,24 @@
-"""Requests of a service: when each arrives at the router, how long its prompt and its answer are."""
+"""Requests of a service, and the laws of their lengths: uniforms in, tokens out, by inversion."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from topology.errors import Fault, InputError
+
+MAX_TOKENS = 2**40
+"""Above any request: keeps sums of lengths far from the end of int64."""
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests in order of arrival: `arrival_ns` from the start of the window, lengths in tokens (int64 arrays, equally long).
+    """Requests in order of arrival: `arrival_ns` from the start of the window, lengths in tokens (int64).
 
     Arrivals do not fall (equal times keep their order); prompts and answers have at least one token.
     """
@@ -26,13 +32,10 @@ class Requests:
         sizes = {self.arrival_ns.size, self.input_tokens.size, self.output_tokens.size}
         if len(sizes) != 1:
             raise InputError(Fault("requests", "arrivals and lengths differ in number", "give one of each per request"))
+        early = np.diff(self.arrival_ns, prepend=self.arrival_ns[:1]) < 0
         checks = (
             (self.arrival_ns < 0, "arrives before the window starts", "count arrivals from the start"),
-            (
-                np.diff(self.arrival_ns, prepend=self.arrival_ns[:1]) < 0,
-                "arrives before the one ahead",
-                "sort by arrival",
-            ),
+            (early, "arrives before the one ahead of it", "sort by arrival"),
             (self.input_tokens < 1, "has an empty prompt", "leave it out"),
             (self.output_tokens < 1, "has an empty answer (a failed request)", "leave it out"),
         )
@@ -45,6 +48,105 @@ class Requests:
         """Number of requests."""
         return int(self.arrival_ns.size)
 
+    @property
+    def rate_per_s(self) -> float:
+        """Mean arrival rate: gaps over the time from the first to the last arrival (0 below two requests)."""
+        if self.count < 2 or self.arrival_ns[-1] == self.arrival_ns[0]:
+            return 0.0
+        return (self.count - 1) / (float(self.arrival_ns[-1] - self.arrival_ns[0]) * 1e-9)
+
     def first(self, count: int) -> Requests:
         """The first `count` requests."""
         return Requests(self.arrival_ns[:count], self.input_tokens[:count], self.output_tokens[:count])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLengths:
+    """Every prompt or answer has `tokens` tokens."""
+
+    kind: Literal["fixed"] = "fixed"
+    tokens: int
+
+    def __post_init__(self) -> None:
+        """Refuse a length below one token."""
+        if not 1 <= self.tokens <= MAX_TOKENS:
+            raise ValueError(f"tokens must be at least 1, not {self.tokens}")
+
+    @property
+    def longest_tokens(self) -> int:
+        """The longest length that can be drawn."""
+        return self.tokens
+
+    @property
+    def mean_tokens(self) -> float:
+        """Mean of what is drawn."""
+        return float(self.tokens)
+
+    def lengths(self, u: NDArray[np.float64]) -> NDArray[np.int64]:
+        """One length per uniform."""
+        return np.full(u.shape, self.tokens, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LognormalLengths:
+    """Lognormal lengths: `mean` and `cv` (deviation over mean) are those of the untruncated law.
+
+    Values outside [min, max] are redrawn. Drawing by inversion on the truncated law's quantile, u -> F(min) +
+    u (F(max) - F(min)), is the same law, and spends one uniform per length. Values are rounded to whole tokens.
+    """
+
+    kind: Literal["lognormal"] = "lognormal"
+    mean: float
+    cv: float
+    min: int = 1
+    max: int
+
+    def __post_init__(self) -> None:
+        """Refuse a law without mass between its bounds."""
+        if not (math.isfinite(self.mean) and self.mean > 0 and math.isfinite(self.cv) and self.cv > 0):
+            raise ValueError(f"mean and cv must be positive, not {self.mean:g} and {self.cv:g}")
+        if not 1 <= self.min <= self.max <= MAX_TOKENS:
+            raise ValueError(f"1 <= min <= max must hold, not min {self.min} and max {self.max}")
+        low, high = self._share_bounds()
+        if not high - low > 1e-6:
+            raise ValueError(
+                f"almost no value of mean {self.mean:g} and cv {self.cv:g} lies between {self.min} and {self.max}: "
+                "move the bounds towards the mean"
+            )
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the logarithm."""
+        return math.sqrt(math.log1p(self.cv**2))
+
+    @property
+    def mu(self) -> float:
+        """Mean of the logarithm."""
+        return math.log(self.mean) - self.sigma**2 / 2
+
+    def _share_bounds(self) -> tuple[float, float]:
+        low, high = ((math.log(bound) - self.mu) / self.sigma for bound in (self.min, self.max))
+        return (float(ndtr(low)) if self.min > 1 else 0.0), float(ndtr(high))
+
+    @property
+    def longest_tokens(self) -> int:
+        """The longest length that can be drawn."""
+        return self.max
+
+    @property
+    def mean_tokens(self) -> float:
+        """Mean of the truncated law (before rounding), in closed form."""
+        low, high = self._share_bounds()
+        z_high = (math.log(self.max) - self.mu) / self.sigma - self.sigma
+        z_low = (math.log(self.min) - self.mu) / self.sigma - self.sigma if self.min > 1 else -math.inf
+        return self.mean * float(ndtr(z_high) - ndtr(z_low)) / (high - low)
+
+    def lengths(self, u: NDArray[np.float64]) -> NDArray[np.int64]:
+        """One length per uniform: the quantile of the truncated law, rounded to whole tokens."""
+        low, high = self._share_bounds()
+        values = np.exp(self.mu + self.sigma * ndtri(low + u * (high - low)))
+        return np.clip(np.rint(values), self.min, self.max).astype(np.int64)
+
+
+LengthLaw: TypeAlias = FixedLengths | LognormalLengths
+"""The laws that a scenario can name for a prompt or an answer (`kind` tells them apart)."""

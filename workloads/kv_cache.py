@@ -1,0 +1,185 @@
+"""The memory of keys and values on a replica: how many blocks it has, what a request reserves, what fits.
+
+Blocks of a replica = floor((chips x HBM x utilisation - weights - activation reserve) / (16 x KV bytes per token x r)),
+where r is how often K and V are held (`ReplicaCosts.kv_replication`) and the activation reserve is a share of all HBM. The
+cache counts as balanced over the chips.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from topology.errors import refuse
+from workloads.chips import Chip
+from workloads.collectives import SliceNetwork, circuit_slice
+from workloads.costs import Attention
+from workloads.models import BF16_BYTES, Model
+
+BLOCK_TOKENS = 16
+"""Tokens of one block: vLLM's default (Kwon et al., arXiv:2309.06180)."""
+
+UTILISATION = 0.9
+ACTIVATION_RESERVE = 0.05
+
+SLICE_LADDER: tuple[tuple[int, int, int], ...] = (
+    (1, 1, 1),
+    (1, 1, 2),
+    (1, 2, 2),
+    (2, 2, 2),
+    (2, 2, 4),
+    (2, 4, 4),
+    (4, 4, 4),
+    (4, 4, 8),
+    (4, 8, 8),
+    (8, 8, 8),
+    (8, 8, 16),
+    (8, 16, 16),
+    (12, 16, 16),
+    (16, 16, 16),
+)
+"""Shapes from one chip to a v4 pod, in the order in which the smallest slice is looked for."""
+
+
+def blocks_for(tokens: int) -> int:
+    """Blocks that hold `tokens` tokens of one request."""
+    return -(-tokens // BLOCK_TOKENS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KvMemory:
+    """Memory of one replica in bytes, and what it means in blocks of 16 tokens."""
+
+    hbm_bytes: float
+    weight_bytes: float
+    activation_bytes: float
+    usable_bytes: float
+    block_bytes: float
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the replica (0 where the weights leave no room)."""
+        room = self.usable_bytes - self.weight_bytes - self.activation_bytes
+        return max(0, math.floor(room / self.block_bytes))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that all blocks hold."""
+        return self.blocks * BLOCK_TOKENS
+
+
+def kv_memory(
+    model: Model,
+    chip: Chip,
+    network: SliceNetwork,
+    *,
+    attention: Attention = Attention.HEADS_X_BATCH,
+    weight_value_bytes: float = BF16_BYTES,
+    kv_value_bytes: float = BF16_BYTES,
+    utilisation: float = UTILISATION,
+    activation_reserve: float = ACTIVATION_RESERVE,
+) -> KvMemory:
+    """Memory of a replica of `model` on `network`; `utilisation`, `activation_reserve` are shares of all HBM."""
+    hbm_bytes = network.chips * chip.hbm_bytes
+    replication = max(1.0, network.chips / model.kv_heads) if attention is Attention.HEADS else 1.0
+    return KvMemory(
+        hbm_bytes=hbm_bytes,
+        weight_bytes=model.weight_bytes(weight_value_bytes),
+        activation_bytes=hbm_bytes * activation_reserve,
+        usable_bytes=hbm_bytes * utilisation,
+        block_bytes=BLOCK_TOKENS * model.kv_bytes_per_token(kv_value_bytes) * replication,
+    )
+
+
+def smallest_slice_that_fits(
+    model: Model,
+    chip: Chip,
+    longest_tokens: int,
+    *,
+    ladder: Iterable[tuple[int, int, int]] = SLICE_LADDER,
+    attention: Attention = Attention.HEADS_X_BATCH,
+    weight_value_bytes: float = BF16_BYTES,
+    kv_value_bytes: float = BF16_BYTES,
+    utilisation: float = UTILISATION,
+    activation_reserve: float = ACTIVATION_RESERVE,
+) -> tuple[int, int, int] | None:
+    """The first shape of `ladder` on which the weights and one request of `longest_tokens` fit; None if none does."""
+    for shape in ladder:
+        memory = kv_memory(
+            model,
+            chip,
+            circuit_slice(shape),
+            attention=attention,
+            weight_value_bytes=weight_value_bytes,
+            kv_value_bytes=kv_value_bytes,
+            utilisation=utilisation,
+            activation_reserve=activation_reserve,
+        )
+        if memory.blocks >= blocks_for(longest_tokens):
+            return shape
+    return None
+
+
+def require_fit(
+    model: Model,
+    chip: Chip,
+    network: SliceNetwork,
+    longest_tokens: int,
+    *,
+    where: str = "slice",
+    attention: Attention = Attention.HEADS_X_BATCH,
+    weight_value_bytes: float = BF16_BYTES,
+    kv_value_bytes: float = BF16_BYTES,
+    utilisation: float = UTILISATION,
+    activation_reserve: float = ACTIVATION_RESERVE,
+) -> KvMemory:
+    """The memory of a replica on which one request of `longest_tokens` fits; else InputError with the smallest slice."""
+    settings = {"weight_value_bytes": weight_value_bytes, "kv_value_bytes": kv_value_bytes, "utilisation": utilisation}
+    settings["activation_reserve"] = activation_reserve
+    memory = kv_memory(model, chip, network, attention=attention, **settings)
+    if memory.blocks >= blocks_for(longest_tokens):
+        return memory
+    smallest = smallest_slice_that_fits(model, chip, longest_tokens, attention=attention, **settings)
+    what = (
+        f"{model.name} on {network.text} ({network.chips} x {chip.name}) leaves {memory.tokens} tokens of cache "
+        f"beside {memory.weight_bytes / 1e9:.0f} GB of weights; the longest request needs {longest_tokens}"
+    )
+    if smallest is None:
+        raise refuse(where, what, "no slice up to 16x16x16 holds it: write a shorter request or a smaller model")
+    raise refuse(where, what, f"write {'x'.join(map(str, smallest))} or larger")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paged:
+    """Blocks are taken as tokens come: a request holds what its tokens need, rounded up to a block."""
+
+    kind: Literal["paged"] = "paged"
+
+    def reserved_tokens(self, input_tokens: int, output_tokens: int) -> int:
+        """Tokens reserved for a request when its prompt is admitted."""
+        return blocks_for(input_tokens) * BLOCK_TOKENS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contiguous:
+    """One piece per request, reserved at admission: `max_model_len`, the next power of two, or what it will need (`oracle`)."""
+
+    kind: Literal["contiguous"] = "contiguous"
+    reserve: Literal["max_model_len", "power_of_two", "oracle"] = "max_model_len"
+    max_model_len: int = 8192
+
+    def __post_init__(self) -> None:
+        """Refuse a longest request below one block."""
+        if self.max_model_len < BLOCK_TOKENS:
+            raise ValueError(f"max_model_len must be at least {BLOCK_TOKENS}, not {self.max_model_len}")
+
+    def reserved_tokens(self, input_tokens: int, output_tokens: int) -> int:
+        """Tokens reserved for a request from admission to its end (its cache ends at in + out - 1 tokens)."""
+        final = input_tokens + output_tokens - 1
+        if self.reserve == "oracle":
+            return blocks_for(final) * BLOCK_TOKENS
+        if self.reserve == "power_of_two":
+            return max(BLOCK_TOKENS, 1 << (final - 1).bit_length())
+        return blocks_for(max(self.max_model_len, final)) * BLOCK_TOKENS
