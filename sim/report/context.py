@@ -1,0 +1,83 @@
+"""What a report knows besides the tables of a run: its name, settings, limits and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pandas as pd
+
+Tables = Mapping[str, pd.DataFrame]
+
+
+class Setting(NamedTuple):
+    """One line of the effective configuration; `mark` is its source, or "assumption" where the value is ours."""
+
+    label: str
+    value: str
+    mark: str = ""
+
+    @property
+    def is_assumption(self) -> bool:
+        """True where the value is a guess of this project that the user may want to replace."""
+        return self.mark.strip().lower().startswith("assum")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceLimits:
+    """The promise of a service to its users: time to first token, time per later token, share of requests."""
+
+    ttft_s: float
+    tpot_s: float
+    attainment: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportContext:
+    """All that the page and the terminal print and that is not in a table.
+
+    `settings` are (label, value, mark) in the order in which they are printed; `limits` holds the promise of each
+    service by its name; `seed` and `wall_time_s` may be unknown (a report of tables alone).
+    """
+
+    name: str
+    description: str = ""
+    settings: Sequence[tuple[str, str, str]] = ()
+    warnings: Sequence[str] = ()
+    limits: Mapping[str, ServiceLimits] = field(default_factory=dict)
+    version: str = ""
+    seed: int | None = None
+    wall_time_s: float | None = None
+
+    def marked_settings(self) -> list[Setting]:
+        """The settings as named tuples."""
+        return [Setting(*setting) for setting in self.settings]
+
+
+def table_of(tables: Tables, name: str) -> pd.DataFrame:
+    """The table `name`, or an empty frame without columns where the run has none."""
+    table = tables.get(name)
+    return pd.DataFrame() if table is None else table
+
+
+def is_absent(tables: Tables, name: str) -> bool:
+    """True where the run has no table `name`, or one without rows."""
+    return table_of(tables, name).empty
+
+
+ABSENT = {
+    "availability": "no availability curves: the scenario has no `study.availability`",
+    "promise": "no promises: the scenario has no `study.promise`",
+    "cliff": "no cliffs: the scenario has no `study.availability`",
+    "service": "no service: the scenario has no `serving`",
+    "slice_sizes": "no comparison of slice sizes: the scenario has no `serving`",
+    "ledger": "no ledger of requests: the scenario has no `serving`",
+    "chip_hours": "no account of chip-hours: the scenario has no `study.delivered`",
+    "failure_story": "no failure followed token by token: the scenario has no `serving`, or no loss was drawn",
+}
+
+
+def absence(name: str) -> str:
+    """Why a picture or section of table `name` is empty, in words for the reader."""
+    return "Not in this run: " + ABSENT.get(name, f"no table `{name}`") + "."

@@ -1,0 +1,234 @@
+"""How pictures look: palette, sizes, deterministic files, and colours that follow the page's light or dark mode.
+
+Colours are chosen to stay apart for colour-blind readers (light is blue, wires are warm, the ideal is grey), and every
+fabric also has its own marker and dash. Figures are made without pyplot, so drawing has no global state.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+INK = "#1f2328"
+MUTED = "#646c76"
+GRID = "#dfe3e8"
+PAPER = "#ffffff"
+ON_DARK_FILL = "#fefefe"
+ON_LIGHT_FILL = "#111418"
+
+
+class FabricLook(NamedTuple):
+    """Colour, marker and dash of a fabric; together they tell it apart without colour."""
+
+    colour: str
+    marker: str
+    dash: Literal["-"] | tuple[float, tuple[float, ...]]
+
+
+FABRIC_LOOKS = {
+    "reconfigurable": FabricLook("#0067a5", "o", "-"),
+    "static_aligned": FabricLook("#c24a05", "s", "-"),
+    "static_contiguous": FabricLook("#9a7200", "^", (0, (5, 1.5))),
+    "any_host": FabricLook("#5f6770", "d", (0, (1.5, 1.5))),
+}
+OTHER_LOOK = FabricLook("#7a3e8e", "v", (0, (4, 1, 1, 1)))
+
+# Colours that the page replaces in dark mode; fills that carry their own text stay as they are.
+PAGE_COLOURS = {
+    INK: ("ink", "#e7eaee"),
+    MUTED: ("muted", "#a3abb5"),
+    GRID: ("grid", "#343a42"),
+    PAPER: ("paper", "#15181c"),
+    FABRIC_LOOKS["reconfigurable"].colour: ("reconfigurable", "#58b4f0"),
+    FABRIC_LOOKS["static_aligned"].colour: ("static-aligned", "#ff8d4d"),
+    FABRIC_LOOKS["static_contiguous"].colour: ("static-contiguous", "#e3bd4a"),
+    FABRIC_LOOKS["any_host"].colour: ("any-host", "#b4bcc6"),
+    OTHER_LOOK.colour: ("other-fabric", "#cf9be0"),
+}
+
+RC: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.grid": False,
+    "axes.unicode_minus": False,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.6,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "savefig.facecolor": PAPER,
+    "text.hinting": "none",  # widths of text then scale with the dots per inch, so that one layout serves all files
+    "svg.fonttype": "none",
+    "svg.hashsalt": "opticube",
+    "path.simplify": True,
+}
+WIDE_INCHES = 8.0
+NARROW_INCHES = 3.75
+PNG_DPI = 160
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Run a drawing function under the project's settings, whatever the user's own are."""
+
+    @functools.wraps(draw)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with matplotlib.rc_context(), matplotlib.rc_context(RC):
+            return draw(*args, **kwargs)
+
+    return wrapped
+
+
+class Panels(tuple[Axes, ...]):
+    """The axes of one picture, in reading order; a notebook shows the whole picture."""
+
+    __slots__ = ()
+
+    @property
+    def figure(self) -> Figure:
+        """The figure that holds the axes."""
+        figure = self[0].get_figure(root=True)
+        assert figure is not None
+        return figure
+
+    def _repr_png_(self) -> bytes:
+        return png_bytes(self.figure)
+
+
+def new_figure(width_in: float, height_in: float) -> Figure:
+    """An empty figure with its own canvas and a layout that keeps labels from colliding."""
+    engine = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03, hspace=0.03)
+    figure = Figure(figsize=(width_in, height_in), layout=engine)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def settle(figure: Figure) -> None:
+    """Place everything once and keep it there, so that each file of a picture is drawn without placing it again."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)  # a second pass follows below: tick labels are known only after the first
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def fabric_look(fabric: str) -> FabricLook:
+    """The look of a fabric; one more for a fabric that a plug-in brings."""
+    return FABRIC_LOOKS.get(fabric, OTHER_LOOK)
+
+
+def quiet_grid(axes: Axes, axis: str = "y") -> None:
+    """Hair lines behind the data, along one axis."""
+    grid: Any = axes.grid
+    grid(True, axis=axis, which="major", color=GRID, linewidth=0.5)
+    axes.set_axisbelow(True)
+
+
+def chips_axis(axes: Axes, sizes: Iterable[int], *, few: bool) -> None:
+    """A log2 axis of slice sizes, with the sizes of the run as ticks (`few`: every third or so)."""
+    ticks = sorted({int(size) for size in sizes})
+    axes.set_xscale("log", base=2)
+    shown = _spread(ticks, 7.0 if few else 1.9)
+    axes.set_xticks(shown, [str(tick) for tick in shown])
+    axes.set_xticks([tick for tick in ticks if tick not in shown], minor=True)
+    axes.tick_params(axis="x", which="minor", labelbottom=False, length=2)
+    if ticks:
+        axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
+
+
+def _spread(ticks: list[int], ratio: float) -> list[int]:
+    """Ticks at least `ratio` apart; the first and last are kept."""
+    if len(ticks) < 2:
+        return ticks
+    kept = [ticks[0]]
+    for tick in ticks[1:-1]:
+        if tick >= kept[-1] * ratio and ticks[-1] >= tick * ratio:
+            kept.append(tick)
+    return [*kept, ticks[-1]]
+
+
+def text_on(colour: str) -> str:
+    """Black or white, whichever reads better on a fill (relative luminance of WCAG 2)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return ON_LIGHT_FILL if luminance > 0.18 else ON_DARK_FILL
+
+
+@styled
+def empty_panels(sentence: str, *, narrow: bool = False) -> Panels:
+    """A picture that only says what is absent."""
+    figure = new_figure(NARROW_INCHES if narrow else WIDE_INCHES, 0.9)
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    axes.text(0.0, 0.5, sentence, va="center", wrap=True, color=MUTED, transform=axes.transAxes)
+    settle(figure)
+    return Panels((axes,))
+
+
+@styled
+def png_bytes(figure: Figure) -> bytes:
+    """The figure as PNG without dates or versions: the same bytes for the same tables."""
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+@styled
+def svg_text(figure: Figure) -> str:
+    """The figure as SVG without dates: the same text for the same tables."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return out.getvalue()
+
+
+def inline_svg(figure: Figure, prefix: str) -> str:
+    """The figure as an SVG element for a page: no prologue, its own ids, colours as CSS variables with defaults."""
+    text = svg_text(figure)
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r'(href="#|url\(#)([^")]+)', rf"\1{prefix}-\2", text)
+    for colour, (name, _) in PAGE_COLOURS.items():
+        text = text.replace(colour, f"var(--{name}, {colour})")
+    return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', text, count=1)
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write `name.png` and `name.svg` into `folder`; returns the two paths."""
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+    paths[0].write_bytes(png_bytes(figure))
+    paths[1].write_text(svg_text(figure), encoding="utf-8")
+    return paths
