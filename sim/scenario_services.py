@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Tag
 
+from sim.lifetimes import Empirical, Exponential, Gamma, Lognormal, Mixture, Weibull
 from sim.quantities import AdviceError
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
 from workloads.costs import Attention, Layout
+from workloads.kv_cache import Contiguous, Paged
+from workloads.requests import FixedLengths, LognormalLengths
 
 Load = Annotated[float, Unit("1", low=0.0, open_ends=True)]
 """A share of capacity; above 1 is overload."""
@@ -29,24 +32,10 @@ def batch_limit(value: object) -> object:
 MaxBatch = Annotated[int | Literal["unlimited"], BeforeValidator(batch_limit)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LognormalLengths:
-    kind: Literal["lognormal"] = "lognormal"
-    mean: float
-    cv: float = 1.0
-    min: int = 1
-    max: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class FixedLengths:
-    kind: Literal["fixed"] = "fixed"
-    tokens: int
-
-
 Lengths = Annotated[
     Annotated[LognormalLengths, Tag("lognormal")] | Annotated[FixedLengths, Tag("fixed")], kind_or("lognormal")
 ]
+Cache = Annotated[Annotated[Paged, Tag("paged")] | Annotated[Contiguous, Tag("contiguous")], kind_or("paged")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +88,15 @@ Batching = Annotated[
     Annotated[Continuous, Tag("continuous")] | Annotated[ChunkedPrefill, Tag("chunked_prefill")], kind_or("continuous")
 ]
 Router = Literal["random", "round_robin", "least_outstanding"]
+
+PLUG_INS: dict[str, tuple[Any, ...]] = {
+    "failures.COMPONENT.life, repair": (Exponential, Weibull, Lognormal, Gamma, Empirical, Mixture),
+    "serving.services.N.requests": (PoissonRequests, GammaRequests, AzureConversation, TraceRequests),
+    "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths),
+    "serving.services.N.batching": (Continuous, ChunkedPrefill),
+    "serving.services.N.cache": (Paged, Contiguous),
+}
+"""All plug-ins by the key at which a scenario chooses one of them."""
 
 
 class WindowsSection(Section):
@@ -160,6 +158,8 @@ class ServiceSection(Section):
     """Number format of the weights."""
     kv: Literal["bf16", "int8"] = "bf16"
     """Number format of the KV cache."""
+    cache: Cache = Paged()
+    """How the KV cache is given out: `paged` (blocks of 16 tokens) or `contiguous` (one piece per request)."""
     utilisation: Share = 0.9
     """Share of memory that weights, activations and KV cache may fill together."""
     activation_reserve: Annotated[float, Unit("1", low=0.0, high=1.0)] = 0.05

@@ -1,0 +1,267 @@
+"""The command `opticube`: thin commands that import what they need when they are called.
+
+`opticube --help` must answer at once, so nothing heavy is imported here. Each command returns its exit status; `main`
+turns exceptions into a status and lines on standard error (`sim.exit_codes`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, cast
+
+import typer
+
+from sim.exit_codes import ExitStatus, explain
+
+app = typer.Typer(
+    name="opticube",
+    help="Simulate a reconfigurable TPU-style supercomputer: availability, recovery, tokens, waiting.",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+"""Base of all complaints about options and arguments."""
+
+Scenarios = Annotated[
+    list[str], typer.Argument(help="Scenario files, or names of shipped scenarios.", show_default=False)
+]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as run.seed=7. Repeatable.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+RunFolderPath = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"opticube {version('opticube')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Simulate a reconfigurable TPU-style supercomputer: availability, recovery, tokens, waiting."""
+
+
+@app.command("run")
+def run_scenario(
+    scenarios: Scenarios,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Run folder; runs/NAME-N if left out.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Simulate scenarios and write a run folder for each."""
+    if resume and out is None:
+        raise typer.BadParameter("--resume needs --out DIR, the folder to go on with")
+    from sim.simulation import run_command
+
+    return run_command(scenarios, overrides or [], out, workers, resume, as_json)
+
+
+@app.command("validate")
+def validate_scenarios(scenarios: Scenarios, overrides: Overrides = None, as_json: AsJson = False) -> int:
+    """Check scenarios and print the configuration that takes effect."""
+    from sim.cli_scenarios import validate_command
+
+    return validate_command(scenarios, overrides or [], as_json)
+
+
+@app.command("schema")
+def print_schema() -> int:
+    """Print the JSON schema of a scenario file."""
+    from sim.cli_scenarios import schema_command
+
+    return schema_command()
+
+
+@app.command("list")
+def list_things(
+    what: Annotated[str, typer.Argument(help="scenarios, chips, models, pods or policies.")] = "scenarios",
+    as_json: AsJson = False,
+) -> int:
+    """List what opticube comes with."""
+    from sim.cli_scenarios import list_command
+
+    return list_command(what, as_json)
+
+
+@app.command("size")
+def size_promise(
+    slices: Annotated[
+        str, typer.Option("--slices", metavar="SHAPE:N,...", help="Slices to hold at once, such as 8x8x16:3,8x8x8:6.")
+    ],
+    host_availability: Annotated[
+        str, typer.Option("--host-availability", metavar="SHARE", help='Share of time a host is up, such as "99.5 %".')
+    ],
+    time_share: Annotated[
+        str, typer.Option("--time-share", metavar="SHARE", help="Share of time for which they are held.")
+    ] = "97 %",
+    as_json: AsJson = False,
+) -> int:
+    """Cubes needed to promise slices, per fabric, by closed form."""
+    from sim.cli_size import size_command
+
+    return size_command(slices, time_share, host_availability, as_json)
+
+
+@app.command("log")
+def read_log(
+    file: Annotated[Path, typer.Argument(help="A failure log; .gz is read too.", show_default=False)],
+    log_format: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help="generic, lanl or gpu_faults; guessed if left out.")
+    ] = None,
+    components: Annotated[
+        int | None, typer.Option("--components", min=1, metavar="N", help="How many components the log is about.")
+    ] = None,
+    window: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--window", metavar="FROM TO", help="First and last instant that count, as the log writes them."),
+    ] = None,
+    causes: Annotated[
+        list[str] | None, typer.Option("--cause", metavar="CAUSE", help="Keep only outages of this cause. Repeatable.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Say what a failure log holds: availability, MTBF, repairs, bursts, repeat offenders, fits."""
+    from sim.cli_log import log_command
+
+    return log_command(file, log_format, components, window, tuple(causes or ()), as_json)
+
+
+@app.command("report")
+def report_run(
+    run: RunFolderPath,
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="html or md.")] = "html",
+) -> int:
+    """Write the report of a finished run again."""
+    from sim.run_folder import report_command
+
+    return report_command(run, form)
+
+
+@app.command("compare")
+def compare_runs(
+    run_a: RunFolderPath,
+    run_b: RunFolderPath,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option("--fail-if", metavar="RULE", help='Fail on "delivered[slice_chips=1024] < -0.5 pp". Repeatable.'),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compare the second run with the first, measure by measure."""
+    from sim.checks import compare_command
+
+    return compare_command(run_a, run_b, fail_if or [], as_json)
+
+
+@app.command("replay")
+def replay_point(
+    run: RunFolderPath,
+    point: Annotated[int, typer.Option("--point", min=0, metavar="K", help="Number of the sweep point.")],
+    replication: Annotated[int, typer.Option("--replication", min=0, metavar="R", help="Number of the replication.")],
+    as_json: AsJson = False,
+) -> int:
+    """Simulate one replication of one point of a run again, and print it."""
+    from sim.simulation import replay_command
+
+    return replay_command(run, point, replication, as_json)
+
+
+@app.command("check")
+def check_target(
+    target: Annotated[str, typer.Argument(help="A scenario to run, or a run folder.", show_default=False)],
+    baseline: Annotated[Path, typer.Option("--baseline", metavar="FILE", help="The stored numbers to compare with.")],
+    update: Annotated[bool, typer.Option("--update", help="Write the baseline in place of comparing.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on inconclusive measures too.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Compare a scenario or run with a stored baseline."""
+    from sim.checks import check_command
+
+    return check_command(target, baseline, update, strict, as_json)
+
+
+def command_status(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status; faults go to standard error, one line each."""
+    try:
+        status = app(args=list(arguments), prog_name="opticube", standalone_mode=False)
+        sys.stdout.flush()
+    except typer.Abort:
+        return _tell(KeyboardInterrupt(), arguments)
+    except UsageError as error:
+        _say([_usage_line(error)])
+        return ExitStatus.BAD_INPUT
+    except BaseException as error:
+        if isinstance(error, SystemExit | GeneratorExit):
+            raise
+        return _tell(error, arguments)
+    return int(status or 0)
+
+
+def main() -> None:
+    """Entry point of the command `opticube`."""
+    signal.signal(signal.SIGTERM, _terminated)
+    raise SystemExit(int(command_status(sys.argv[1:])))
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _tell(error: BaseException, arguments: Sequence[str]) -> int:
+    """Print what an exception means and return its exit status."""
+    status, lines = explain(error, arguments)
+    if isinstance(error, OSError):
+        _abandon_output()
+    _say(lines)
+    return status
+
+
+def _say(lines: Sequence[str]) -> None:
+    try:
+        for line in lines:
+            typer.echo(line, err=True)
+    except OSError:
+        pass
+
+
+def _abandon_output() -> None:
+    """After a failed write, keep the interpreter from complaining once more when it flushes at exit."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _usage_line(error: Exception) -> str:
+    """A complaint about the command line on one line, with where to read on."""
+    text = " ".join(str(getattr(error, "format_message", lambda: error)()).split())
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "opticube"
+    possible = getattr(error, "possibilities", None)
+    if possible and "Did you mean" not in text and "Possible options" not in text:
+        text += f" Did you mean {', '.join(possible)}?"
+    text = re.sub(r" \(Possible options: .*?\)(?= Did you mean)", "", text)
+    return f"{command}: {text or 'wrong usage'}; see `{command} --help`"

@@ -1,0 +1,119 @@
+"""The effective configuration of a scenario: what was derived, and which values are assumptions of ours.
+
+Each line is (label, value, mark); the mark names the source, or is `assumption` where the value is ours and editable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sim.histories import FailureMode, failure_mode
+from sim.report.words import number, percent, seconds
+from sim.scenario import Scenario
+from sim.scenario_services import ServiceSection
+from topology.pod import FlatPod
+from topology.shape import shape_of_chips
+
+Setting = tuple[str, str, str]
+
+ASSUMPTION = "assumption"
+_DEFAULT_DELAYS = {"evict": 30.0, "circuits": 10.0, "preflight": 180.0, "restore": 600.0}
+
+
+def effective_settings(scenario: Scenario) -> list[Setting]:
+    """The lines of the effective configuration, in the order of the scenario's sections."""
+    return [*_pod(scenario), *_failures(scenario), *_recovery(scenario), *_study(scenario), *_serving(scenario)]
+
+
+def _pod(scenario: Scenario) -> Iterator[Setting]:
+    pod = scenario.pod.build()
+    if isinstance(pod, FlatPod):
+        yield "pod", f"{pod.hosts:,} hosts, {pod.chips:,} chips, without cubes", ""
+    else:
+        grid = "x".join(map(str, pod.grid))
+        stated = scenario.pod.grid is not None or pod.cubes == 64
+        yield "pod", f"{pod.name}: {pod.cubes} cubes, {pod.chips:,} chips", ""
+        yield "grid of cubes", grid, "" if stated else ASSUMPTION
+        yield "ports per switch", f"{pod.switch_ports}", "" if pod.cubes <= 64 else ASSUMPTION
+    fabrics = scenario.sweep.get("pod.fabric") or (scenario.pod.fabric.value,)
+    yield "fabric", ", ".join(str(fabric) for fabric in fabrics), ""
+
+
+def _modes(scenario: Scenario) -> Iterator[tuple[str, FailureMode]]:
+    for kind, section in scenario.failures.named().items():
+        yield (
+            kind.value,
+            failure_mode(
+                kind,
+                1,
+                failure_rate_per_s=section.failure_rate,
+                availability=section.availability,
+                life=section.life,
+                repair=section.repair,
+                rest_s=scenario.health.rest_s(kind.value),
+            ),
+        )
+
+
+def _failures(scenario: Scenario) -> Iterator[Setting]:
+    for kind, mode in _modes(scenario):
+        values = scenario.sweep.get(f"failures.{kind}.availability")
+        if values:
+            yield f"{kind} availability", ", ".join(str(value) for value in values), "swept"
+        else:
+            words = f"{percent(mode.availability)}: {mode.life.kind} life of {seconds(mode.life.mean_s)}"
+            yield f"{kind} availability", f"{words}, out for {seconds(mode.outage_mean_s)} each time", ""
+    log = scenario.failures.log
+    if log is not None:
+        yield "failure log", f"{log.path} ({log.format}), placed {log.place}", ""
+    if log is None and not scenario.failures.named():
+        yield "failures", "nothing fails", ""
+
+
+def _recovery(scenario: Scenario) -> Iterator[Setting]:
+    health, recovery = scenario.health, scenario.recovery
+    yield "detection", seconds(health.detection), ASSUMPTION if health.detection == 60.0 else ""
+    for name, default in _DEFAULT_DELAYS.items():
+        value: float = getattr(recovery, name)
+        yield name, seconds(value), ASSUMPTION if value == default else ""
+    yield "reroute opt-in", percent(recovery.reroute_opt_in), ""
+    yield "rerouted speed", percent(recovery.rerouted_speed), ASSUMPTION
+    yield "repair crews", "no limit" if scenario.repair.crews is None else str(scenario.repair.crews), ""
+
+
+def _study(scenario: Scenario) -> Iterator[Setting]:
+    study = scenario.study
+    for name, part in (("availability", study.availability), ("delivered", study.delivered)):
+        if part is not None:
+            shapes = ", ".join(f"{chips} ({shape_of_chips(chips)})" for chips in part.slice_chips)
+            yield f"{name}: slices", shapes, ""
+            yield f"{name}: replications", f"{part.replications} of {seconds(part.horizon)}", ""
+    if study.promise is not None:
+        slices = ", ".join(f"{count} x {shape}" for shape, count in study.promise.slices.items())
+        yield "promise", f"{slices}, {percent(study.promise.time_share)} of the time", ""
+
+
+def _serving(scenario: Scenario) -> Iterator[Setting]:
+    for service in scenario.serving.services if scenario.serving is not None else ():
+        yield from _service(service)
+
+
+def _service(service: ServiceSection) -> Sequence[Setting]:
+    shape = service.shape()
+    if service.load is not None:
+        arrivals = f"{percent(service.load)} of capacity"
+    else:
+        arrivals = f"{number(service.rate)} requests/s" if service.rate is not None else "as in the trace"
+    slo = service.slo
+    limits = (
+        f"first token in {seconds(slo.ttft)}, later ones in {seconds(slo.tpot)} each, for {percent(slo.attainment)}"
+    )
+    rules = f"{service.batching.kind}, {service.router} router, {service.layout} decode, {service.attention} attention"
+    memory = f"weights {service.weights}, KV {service.kv}, {percent(service.utilisation)} of memory used"
+    return [
+        (f"{service.name}: slices", f"{service.replicas} x {shape} ({shape.chips} chips) of {service.chip}", ""),
+        (f"{service.name}: model", f"{service.model}, {memory}", ""),
+        (f"{service.name}: requests", f"{service.requests.kind}, {arrivals}", ""),
+        (f"{service.name}: limits", limits, ""),
+        (f"{service.name}: rules", f"{rules}, batch of at most {service.max_batch}", ""),
+    ]
