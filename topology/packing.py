@@ -39,9 +39,9 @@ class BoxTable(NamedTuple):
     conflict: NDArray[np.uint64]
     """(B, W): the boxes that share a cube with a box, itself included."""
     lines: NDArray[np.int64]
-    """(C, 3): number of the line of the grid, along x, along y and along z, on which a cube lies (together L lines)."""
+    """(C, 3): numbers of the lines of the grid, along x, y and z, on which a cube lies (together L lines)."""
     reach: NDArray[np.int64]
-    """(longest side + 1,): the most cubes of a line that boxes can cover when so many are left: a sum of the box's sides."""
+    """(longest side + 1,): the most cubes that boxes can cover on a line where so many are left."""
 
 
 def orientations(box: Grid) -> list[Grid]:
@@ -113,7 +113,7 @@ def _lines(grid: Grid) -> NDArray[np.int64]:
 
 
 def _reach(longest: int, box: Grid) -> NDArray[np.int64]:
-    """For every number of cubes on a line up to `longest`, the greatest sum of sides of `box` that does not exceed it."""
+    """For every number of cubes on a line up to `longest`, the greatest sum of sides of `box` within it."""
     reach = np.zeros(longest + 1, dtype=np.int64)
     for left in range(1, longest + 1):
         reach[left] = max((side + reach[left - side] for side in box if side <= left), default=0)
@@ -184,8 +184,9 @@ def first_fit(live: NDArray[np.uint64], table: BoxTable) -> int:
 def pick_cube(live: NDArray[np.uint64], table: BoxTable, wanted: int, on_line: NDArray[np.int64]) -> int:
     """The cube that the fewest boxes of `live` cover, or -1 if these can not hold `wanted` disjoint boxes for sure.
 
-    Each box takes a whole side, or nothing, of every line of the grid; so along each axis no more cubes can be covered than
-    lines can be filled by whole sides from the cubes that some box still covers. `on_line` (L,) is scratch.
+    Each box takes a whole side, or nothing, of every line of the grid; so along each axis no more cubes can be
+    covered than lines can be filled by whole sides from the cubes that some box still covers. `on_line` (L,) is
+    scratch.
     """
     picked, fewest = -1, 1 << 30
     on_line[:] = 0
@@ -245,8 +246,8 @@ def search_packing(fitting: NDArray[np.uint64], table: BoxTable, known: int, bou
 def packing_between(usable: NDArray[np.bool_], table: BoxTable, low: int, high: int) -> int:
     """The largest packing, exact, where it is known to lie in [low, high]; one above `high` is answered by `high`.
 
-    One cube more or less changes the largest packing by one at most, so a loop over changes knows both ends; and whether
-    k boxes fit at all is `packing_between(usable, table, 0, k) == k`.
+    One cube more or less changes the largest packing by one at most, so a loop over changes knows both ends; and
+    whether k boxes fit at all is `packing_between(usable, table, 0, k) == k`.
     """
     live = np.empty(table.everything.shape[0], dtype=np.uint64)
     bound = min(high, find_fitting(usable, table, live) // table.box_cubes)
