@@ -146,9 +146,7 @@ class ReplicaCosts:
     @property
     def kv_replication(self) -> float:
         """r: how often K and V are held, in reads and in capacity."""
-        if self.attention is Attention.HEADS:
-            return max(1.0, self.chips / self.model.kv_heads)
-        return 1.0
+        return kv_replication(self.model, self.chips, self.attention)
 
     def kv_read_s_per_token(self, batch: NDArray[np.int64]) -> Floats:
         """Seconds per context token read by a decode of `batch` sequences (balanced over the chips that hold some)."""
@@ -187,6 +185,11 @@ class ReplicaCosts:
         tokens = np.array([batch * prompt_tokens], dtype=np.int64)
         pairs = batch * prompt_tokens * (prompt_tokens + 1) / 2
         return float(self.parts_s(layout, tokens, prompt=True).sum()) + self.prefill_pair_s() * pairs
+
+
+def kv_replication(model: Model, chips: int, attention: Attention) -> float:
+    """r: how often K and V of a token are held on `chips` chips: max(1, chips / K) when sharded by heads, else once."""
+    return max(1.0, chips / model.kv_heads) if attention is Attention.HEADS else 1.0
 
 
 def block_widths(model: Model) -> tuple[tuple[int, int], ...]:

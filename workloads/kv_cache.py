@@ -1,8 +1,8 @@
 """The memory of keys and values on a replica: how many blocks it has, what a request reserves, what fits.
 
 Blocks of a replica = floor((chips x HBM x utilisation - weights - activation reserve) / (16 x KV bytes per token x r)),
-where r is how often K and V are held (`ReplicaCosts.kv_replication`) and the activation reserve is a share of all HBM. The
-cache counts as balanced over the chips.
+where r is how often K and V are held (`kv_replication`) and the activation reserve is a share of all HBM. The cache
+counts as balanced over the chips.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Literal
 from topology.errors import refuse
 from workloads.chips import Chip
 from workloads.collectives import SliceNetwork, circuit_slice
-from workloads.costs import Attention
-from workloads.models import BF16_BYTES, Model
+from workloads.costs import Attention, bytes_per_value, kv_replication
+from workloads.models import Model
 
 BLOCK_TOKENS = 16
 """Tokens of one block: vLLM's default (Kwon et al., arXiv:2309.06180)."""
@@ -70,26 +70,35 @@ class KvMemory:
         return self.blocks * BLOCK_TOKENS
 
 
-def kv_memory(
-    model: Model,
-    chip: Chip,
-    network: SliceNetwork,
-    *,
-    attention: Attention = Attention.HEADS_X_BATCH,
-    weight_value_bytes: float = BF16_BYTES,
-    kv_value_bytes: float = BF16_BYTES,
-    utilisation: float = UTILISATION,
-    activation_reserve: float = ACTIVATION_RESERVE,
-) -> KvMemory:
-    """Memory of a replica of `model` on `network`; `utilisation`, `activation_reserve` are shares of all HBM."""
+@dataclass(frozen=True, kw_only=True)
+class MemorySettings:
+    """How a replica uses its memory: number formats, and shares of all HBM (`utilisation`, `activation_reserve`)."""
+
+    attention: Attention = Attention.HEADS_X_BATCH
+    weights: str = "bf16"
+    kv: str = "bf16"
+    utilisation: float = UTILISATION
+    activation_reserve: float = ACTIVATION_RESERVE
+
+    def __post_init__(self) -> None:
+        """Refuse shares that leave nothing."""
+        if not 0 < self.utilisation <= 1 or not 0 <= self.activation_reserve < self.utilisation:
+            raise ValueError("0 <= activation_reserve < utilisation <= 1 must hold")
+
+
+DEFAULT_SETTINGS = MemorySettings()
+
+
+def kv_memory(model: Model, chip: Chip, network: SliceNetwork, settings: MemorySettings = DEFAULT_SETTINGS) -> KvMemory:
+    """Memory of a replica of `model` on the chips of `network`."""
     hbm_bytes = network.chips * chip.hbm_bytes
-    replication = max(1.0, network.chips / model.kv_heads) if attention is Attention.HEADS else 1.0
+    replication = kv_replication(model, network.chips, settings.attention)
     return KvMemory(
         hbm_bytes=hbm_bytes,
-        weight_bytes=model.weight_bytes(weight_value_bytes),
-        activation_bytes=hbm_bytes * activation_reserve,
-        usable_bytes=hbm_bytes * utilisation,
-        block_bytes=BLOCK_TOKENS * model.kv_bytes_per_token(kv_value_bytes) * replication,
+        weight_bytes=model.weight_bytes(bytes_per_value(settings.weights, "weights")),
+        activation_bytes=hbm_bytes * settings.activation_reserve,
+        usable_bytes=hbm_bytes * settings.utilisation,
+        block_bytes=BLOCK_TOKENS * model.kv_bytes_per_token(bytes_per_value(settings.kv, "kv")) * replication,
     )
 
 
@@ -97,27 +106,12 @@ def smallest_slice_that_fits(
     model: Model,
     chip: Chip,
     longest_tokens: int,
-    *,
+    settings: MemorySettings = DEFAULT_SETTINGS,
     ladder: Iterable[tuple[int, int, int]] = SLICE_LADDER,
-    attention: Attention = Attention.HEADS_X_BATCH,
-    weight_value_bytes: float = BF16_BYTES,
-    kv_value_bytes: float = BF16_BYTES,
-    utilisation: float = UTILISATION,
-    activation_reserve: float = ACTIVATION_RESERVE,
 ) -> tuple[int, int, int] | None:
     """The first shape of `ladder` on which the weights and one request of `longest_tokens` fit; None if none does."""
     for shape in ladder:
-        memory = kv_memory(
-            model,
-            chip,
-            circuit_slice(shape),
-            attention=attention,
-            weight_value_bytes=weight_value_bytes,
-            kv_value_bytes=kv_value_bytes,
-            utilisation=utilisation,
-            activation_reserve=activation_reserve,
-        )
-        if memory.blocks >= blocks_for(longest_tokens):
+        if kv_memory(model, chip, circuit_slice(shape), settings).blocks >= blocks_for(longest_tokens):
             return shape
     return None
 
@@ -127,25 +121,22 @@ def require_fit(
     chip: Chip,
     network: SliceNetwork,
     longest_tokens: int,
-    *,
+    settings: MemorySettings = DEFAULT_SETTINGS,
     where: str = "slice",
-    attention: Attention = Attention.HEADS_X_BATCH,
-    weight_value_bytes: float = BF16_BYTES,
-    kv_value_bytes: float = BF16_BYTES,
-    utilisation: float = UTILISATION,
-    activation_reserve: float = ACTIVATION_RESERVE,
 ) -> KvMemory:
-    """The memory of a replica on which one request of `longest_tokens` fits; else InputError with the smallest slice."""
-    settings = {"weight_value_bytes": weight_value_bytes, "kv_value_bytes": kv_value_bytes, "utilisation": utilisation}
-    settings["activation_reserve"] = activation_reserve
-    memory = kv_memory(model, chip, network, attention=attention, **settings)
+    """The memory of a replica on which one request of `longest_tokens` fits; else InputError with the smallest slice.
+
+    `longest_tokens` is the cache of the longest request at its end: prompt + answer - 1.
+    """
+    memory = kv_memory(model, chip, network, settings)
     if memory.blocks >= blocks_for(longest_tokens):
         return memory
-    smallest = smallest_slice_that_fits(model, chip, longest_tokens, attention=attention, **settings)
     what = (
-        f"{model.name} on {network.text} ({network.chips} x {chip.name}) leaves {memory.tokens} tokens of cache "
-        f"beside {memory.weight_bytes / 1e9:.0f} GB of weights; the longest request needs {longest_tokens}"
+        f"{model.name} on {network.text} ({network.chips} x {chip.name}) leaves {memory.tokens:,} tokens of cache "
+        f"beside {memory.weight_bytes / 1e9:,.0f} GB of weights in {memory.hbm_bytes / 1e9:,.0f} GB; "
+        f"the longest request needs {longest_tokens:,}"
     )
+    smallest = smallest_slice_that_fits(model, chip, longest_tokens, settings)
     if smallest is None:
         raise refuse(where, what, "no slice up to 16x16x16 holds it: write a shorter request or a smaller model")
     raise refuse(where, what, f"write {'x'.join(map(str, smallest))} or larger")
@@ -164,7 +155,7 @@ class Paged:
 
 @dataclass(frozen=True, kw_only=True)
 class Contiguous:
-    """One piece per request, reserved at admission: `max_model_len`, the next power of two, or what it will need (`oracle`)."""
+    """One piece per request, reserved at admission: `max_model_len`, the next power of two, or its need (`oracle`)."""
 
     kind: Literal["contiguous"] = "contiguous"
     reserve: Literal["max_model_len", "power_of_two", "oracle"] = "max_model_len"
