@@ -57,6 +57,11 @@ def cube_of(kind: ComponentKind, component: int) -> int:
     return -1
 
 
+def view(data: bytearray) -> NDArray[np.uint8]:
+    """The bytes as an array that shares their memory."""
+    return np.frombuffer(data, dtype=np.uint8)
+
+
 class Condition:
     """A view of all components. Lists are per cube, `ends_out` per face (cube * 6 + dimension * 2 + side)."""
 
@@ -116,7 +121,7 @@ class Condition:
 
     def check(self) -> None:
         """Assert that all counters agree with the bytes, counted anew."""
-        down = {kind: [i for i, up in enumerate(data) if not up] for kind, data in self.up.items()}
+        down = {kind: np.flatnonzero(view(data) == 0).tolist() for kind, data in self.up.items()}
         hosts_out, shared_out = [0] * self.cubes, [0] * self.cubes
         ends_out = [0] * (self.cubes * SIDES_PER_CUBE)
         for host in down[HOST]:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.condition import END, HOST, OCS, SIDES_PER_CUBE, Condition, cube_of
+from sim.condition import END, HOST, OCS, SIDES_PER_CUBE, Condition, cube_of, view
 from sim.histories import ComponentKind
 from sim.light import Light
 from sim.trace import FULL_SPEED_PPM, Placed, Row, Stage, Verb
@@ -172,17 +172,18 @@ class Machine:
 
     def exchange(
         self, job: int, hosts: Sequence[int], *, cubes: tuple[int, ...] = (), shape: Shape | None = None
-    ) -> None:
-        """Give a job other hosts than it holds (some may stay); its circuits follow with `connect`."""
+    ) -> int:
+        """Give a job other hosts than it holds (some may stay) with their circuits; return how many were made."""
         old = self.holdings.pop(job).placed
         staying, wanted = frozenset(old.hosts), frozenset(hosts)
         self._free([host for host in old.hosts if host not in wanted], job, old.chips_per_host)
         self._write((self._clock(), Verb.RELEASE, "", -1, job, "", old.number))
         self._seize([host for host in hosts if host not in staying], job, old.chips_per_host)
         self._hold(job, hosts, cubes, shape, old.chips_per_host)
-        self.connect(job)
+        made = self.connect(job)
         self.listener.capacity_returned()
         self._checked()
+        return made
 
     def release(self, job: int) -> None:
         """Cut the circuits of a job and take everything back from it."""
@@ -341,21 +342,22 @@ class Machine:
         self.up.check()
         self.believed.check()
         for kind, bytes_up in self.up.up.items():
-            hidden = [c for c, (up, seen) in enumerate(zip(bytes_up, self.believed.up[kind], strict=True)) if up > seen]
-            assert not hidden, f"{kind} {hidden} is up and believed down"
+            slandered = np.flatnonzero(view(bytes_up) > view(self.believed.up[kind])).tolist()
+            assert not slandered, f"{kind} {slandered} is up and believed down"
         free = [CHIPS_PER_HOST] * self.pod.hosts
-        jobs_on: list[list[int]] = [[] for _ in range(self.pod.hosts)]
+        jobs_on: dict[int, list[int]] = {}
         for job, holding in self.holdings.items():
             assert holding.placed.job == job, "a placement belongs to its job"
             for host in holding.placed.hosts:
                 free[host] -= holding.placed.chips_per_host
-                jobs_on[host].append(job)
+                jobs_on.setdefault(host, []).append(job)
             if holding.stage is Stage.RUNNING:
                 assert all(self.believed.host_is_up(host) for host in holding.placed.hosts), f"job {job} runs on air"
         assert free == self._free_chips.tolist(), "chips held and free add up to the pod"
         assert min(free) >= 0, "no chip is held twice"
-        assert [sorted(jobs) for jobs in jobs_on] == [sorted(jobs) for jobs in self._host_jobs], "who is where"
-        for cube in range(self.up.cubes):
-            assert not (self._drained[cube] and not self.cube_is_free(cube)), f"drained cube {cube} is held"
+        who = {host: sorted(jobs) for host, jobs in enumerate(self._host_jobs) if jobs}
+        assert {host: sorted(jobs) for host, jobs in jobs_on.items()} == who, "who is where"
+        for cube in np.flatnonzero(self._drained).tolist():
+            assert self.cube_is_free(cube), f"drained cube {cube} is held"
         if self.light is not None:
             self.light.check({job: h.placed.cubes for job, h in self.holdings.items() if h.whole})
