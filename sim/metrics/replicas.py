@@ -79,7 +79,7 @@ def stacked_replicas(parts: Sequence[ReplicaTimes]) -> ReplicaTimes:
 
 @compiled
 def take_cubes(free: Bools, cubes: int, aligned: bool, wanted: int, held: Ints) -> None:
-    """Take up to `wanted` slices of `cubes` cubes from each row of `free` (T, C); counts in `held` (T,), zero before."""
+    """Take up to `wanted` slices of `cubes` cubes from each row of `free` (T, C); counts in `held` (T,), zeros."""
     for t in range(free.shape[0]):
         if aligned:
             for block in range(free.shape[1] // cubes):

@@ -1,0 +1,33 @@
+"""Outages read back from a log: what was really down, crews, drains and all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sim.histories import ComponentKind, Outages, sorted_outages
+from sim.trace import Trace, Verb
+
+
+def outages_of_trace(trace: Trace, counts: dict[ComponentKind, int], kinds: Sequence[ComponentKind]) -> list[Outages]:
+    """The outages of each kind in a log, those in progress at the end cut at the horizon.
+
+    `counts` holds the number of components of each kind (see `sim.condition.component_counts`).
+    """
+    open_since: dict[tuple[str, int], int] = {}
+    found: dict[str, list[tuple[int, int, int]]] = {kind.value: [] for kind in kinds}
+    for time_us, verb, kind_name, component, _, _, _ in trace.rows:
+        if kind_name not in found:
+            continue
+        if verb is Verb.FAIL:
+            open_since[kind_name, component] = time_us
+        elif verb is Verb.REPAIR:
+            found[kind_name].append((component, open_since.pop((kind_name, component)), time_us))
+    for (kind_name, component), start_us in open_since.items():
+        found[kind_name].append((component, start_us, trace.horizon_us))
+    outages = []
+    for kind in kinds:
+        rows = np.array(found[kind.value], dtype=np.int64).reshape(-1, 3)
+        outages.append(sorted_outages(kind, counts[kind], trace.horizon_us, rows[:, 0], rows[:, 1], rows[:, 2]))
+    return outages
