@@ -6,18 +6,21 @@ Each check is a generator of problems (path, what is wrong, what to write) and l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.histories import failure_mode
 from sim.measure_names import MEASURES, bound_unit
 from sim.quantities import AdviceError, parse_quantity
-from sim.scenario_faults import fault_at, nearest, split_advice
+from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
 from topology.pod import HOSTS_PER_CUBE, POD_GENERATIONS, AnyPod, FlatPod
 from topology.shape import parse_shape
 from workloads.chips import CHIPS
+from workloads.collectives import circuit_slice
+from workloads.kv_cache import require_fit
 from workloads.models import MODELS
 
 if TYPE_CHECKING:
@@ -26,16 +29,6 @@ if TYPE_CHECKING:
     from sim.scenario_services import ServiceSection
 
 Problem = tuple[KeyPath, str, str]
-
-PUBLISHED = {
-    "lanl": "Los Alamos publishes its failure data 1996 to 2005 as release LA-UR-05-7318 (also in "
-    "github.com/Derek-Jones/ESEUR-code-data, reliability/)",
-    "gpu_faults": "the trace is published at github.com/stepfun-ai/InfiniteHBD-Trace, fault_trace.json",
-    "generic": "the file is a CSV of your own with component,id,start,end[,cause][,cube]",
-    "trace": "the Azure trace is published at github.com/Azure/AzurePublicDataset, "
-    "data/AzureLLMInferenceTrace_conv.csv",
-}
-"""Where real files are published; opticube ships none of them."""
 
 
 def check_scenario(scenario: Scenario) -> list[Problem]:
@@ -120,6 +113,8 @@ def _failures(scenario: Scenario) -> Iterator[Problem]:
     if log.path is None:
         advice = f"set it with `--set failures.log.path=FILE`; {PUBLISHED[log.format]}"
         yield ("failures", "log"), "no file is named, and opticube ships none", advice
+    elif not Path(log.path).is_file():
+        yield ("failures", "log", "path"), f"there is no file `{log.path}`", f"check the path; {PUBLISHED[log.format]}"
     if log.shuffles > 1 and log.place == "by_number":
         yield ("failures", "log", "shuffles"), "nodes placed by number are not shuffled", "write `place: shuffled`"
 
@@ -187,23 +182,17 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
             continue
         yield from _load(service, path)
         yield from _fits(service, path, pod, used)
+        yield from _memory(service, path)
         used += service.replicas * service.shape().chips
 
 
 def _load(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
     """How many requests arrive, and whether a batch can carry them."""
-    own_rate = service.requests.kind in ("azure_2023_conv", "trace")
+    own_rate = service.requests.kind in ("azure_2023_conv", "trace")  # known without reading the trace
     if service.load is not None and service.rate is not None:
         yield (*path, "rate"), "`load` and `rate` both say how many requests arrive", "keep one of the two"
     elif service.load is None and service.rate is None and not own_rate:
         yield path, "nothing says how many requests arrive", "write `load: 0.7` or `rate: 5 requests/s`"
-    if service.requests.kind == "trace" and service.requests.path is None:
-        key = ".".join(str(part) for part in (*path, "requests", "path"))
-        yield (
-            (*path, "requests"),
-            "no file is named, and opticube ships none",
-            f"set it with `--set {key}=FILE`; {PUBLISHED['trace']}",
-        )
 
 
 def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Iterator[Problem]:
@@ -225,6 +214,27 @@ def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Ite
     elif used + service.replicas * shape.chips > pod.chips:
         what = f"all services together need {used + service.replicas * shape.chips:,} chips, the pod has {pod.chips:,}"
         yield (*path, "replicas"), what, "write fewer replicas or smaller slices"
+
+
+def _memory(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
+    """Weights and one longest request must fit the memory of a slice; a trace is read for its longest request."""
+    if service.model not in MODELS or service.chip not in CHIPS:
+        return
+    if service.activation_reserve >= service.utilisation:
+        yield (*path, "activation_reserve"), "the reserve leaves nothing of `utilisation`", "write a smaller share"
+        return
+    key = "slice" if service.slice is not None else "slice_chips"
+    model, chip, network = MODELS[service.model], CHIPS[service.chip], circuit_slice(service.shape().dimensions)
+    try:
+        require_fit(model, chip, network, service.requests.longest_tokens, service.memory())
+    except InputError as error:
+        for fault in error.faults:
+            of_slice = fault.where == "slice"
+            yield (
+                (*path, key if of_slice else "requests"),
+                fault.what if of_slice else f"{fault.where}: {fault.what}",
+                fault.write,
+            )
 
 
 def _expectation(expectation: Expectation, path: KeyPath, points: Sequence[Scenario]) -> Iterator[Problem]:

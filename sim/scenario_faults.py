@@ -16,6 +16,16 @@ from topology.errors import Fault
 FAULTS_MAX = 50
 """More faults than this are counted, not listed."""
 
+PUBLISHED = {
+    "lanl": "Los Alamos publishes its failure data 1996 to 2005 as release LA-UR-05-7318 (also in "
+    "github.com/Derek-Jones/ESEUR-code-data, reliability/)",
+    "gpu_faults": "the trace is published at github.com/stepfun-ai/InfiniteHBD-Trace, fault_trace.json",
+    "generic": "the file is a CSV of your own with component,id,start,end[,cause][,cube]",
+    "trace": "the Azure trace is published at github.com/Azure/AzurePublicDataset, "
+    "data/AzureLLMInferenceTrace_conv.csv",
+}
+"""Where real files are published; opticube ships none of them."""
+
 _ADVICE = re.compile(r"[;:,] (?=(?:write|leave|name|give|add|drop|remove|use|choose|set) )")
 
 
@@ -108,6 +118,9 @@ def _fault(
     if kind in ("missing", "missing_keyword_only_argument", "missing_argument"):
         key = str(item["loc"][-1])
         parent = path[:-1] if path and path[-1] == key else path
+        if tag == "trace" and key == "path":
+            set_it = f"set it with `--set {dotted(parent)}.path=FILE`; {PUBLISHED['trace']}"
+            return fault_at(document, parent, "no file is named, and opticube ships none", set_it)
         unit = _unit(schema(), _known_keys(schema(), document.data, parent, tag).get(key, {}))
         return fault_at(
             document, parent, f"key `{key}` is missing", f"write `{key}: {example_of(unit) if unit else '...'}`"

@@ -12,8 +12,9 @@ from sim.quantities import AdviceError
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
+from workloads.arrivals import AzureConversation, GammaRequests, PoissonRequests, TraceRequests
 from workloads.costs import Attention, Layout
-from workloads.kv_cache import Contiguous, Paged
+from workloads.kv_cache import Contiguous, MemorySettings, Paged
 from workloads.requests import FixedLengths, LognormalLengths
 
 Load = Annotated[float, Unit("1", low=0.0, open_ends=True)]
@@ -39,34 +40,24 @@ Cache = Annotated[Annotated[Paged, Tag("paged")] | Annotated[Contiguous, Tag("co
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoissonRequests:
-    kind: Literal["poisson"] = "poisson"
+class Poisson(PoissonRequests):
+    """Poisson arrivals, prompts of law `input`, answers of law `output`."""
+
     input: Lengths
     output: Lengths
 
 
 @dataclass(frozen=True, kw_only=True)
-class GammaRequests:
-    kind: Literal["gamma"] = "gamma"
-    cv: float
+class GammaGaps(GammaRequests):
+    """Renewal arrivals with gamma gaps of coefficient of variation `cv` (1: Poisson; above: bursts)."""
+
     input: Lengths
     output: Lengths
-
-
-@dataclass(frozen=True, kw_only=True)
-class AzureConversation:
-    kind: Literal["azure_2023_conv"] = "azure_2023_conv"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TraceRequests:
-    kind: Literal["trace"] = "trace"
-    path: str | None = None
 
 
 RequestKind = Annotated[
-    Annotated[PoissonRequests, Tag("poisson")]
-    | Annotated[GammaRequests, Tag("gamma")]
+    Annotated[Poisson, Tag("poisson")]
+    | Annotated[GammaGaps, Tag("gamma")]
     | Annotated[AzureConversation, Tag("azure_2023_conv")]
     | Annotated[TraceRequests, Tag("trace")],
     kind_or("poisson"),
@@ -91,7 +82,7 @@ Router = Literal["random", "round_robin", "least_outstanding"]
 
 PLUG_INS: dict[str, tuple[Any, ...]] = {
     "failures.COMPONENT.life, repair": (Exponential, Weibull, Lognormal, Gamma, Empirical, Mixture),
-    "serving.services.N.requests": (PoissonRequests, GammaRequests, AzureConversation, TraceRequests),
+    "serving.services.N.requests": (Poisson, GammaGaps, AzureConversation, TraceRequests),
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths),
     "serving.services.N.batching": (Continuous, ChunkedPrefill),
     "serving.services.N.cache": (Paged, Contiguous),
@@ -170,6 +161,16 @@ class ServiceSection(Section):
     def shape(self) -> Shape:
         """The shape of one replica's slice."""
         return parse_shape(self.slice) if self.slice is not None else shape_of_chips(self.slice_chips or 0)
+
+    def memory(self) -> MemorySettings:
+        """How a replica uses its memory."""
+        return MemorySettings(
+            attention=self.attention,
+            weights=self.weights,
+            kv=self.kv,
+            utilisation=self.utilisation,
+            activation_reserve=self.activation_reserve,
+        )
 
 
 class ServingSection(Section):
