@@ -1,15 +1,19 @@
 """Light paths of a pod: which cube's + face is joined to which cube's - face, per dimension, in whole rings.
 
 The 16 switches of a dimension always carry the same matching (one circuit for each face position), since slices are
-made of whole cubes and twists shift by whole cubes. So three arrays over cubes hold what 48 switches do; the `ocs` room
-has the switches themselves, and the tests compare the two.
+made of whole cubes and twists shift by whole cubes. So three arrays over cubes hold what 48 switches do. The rings of a
+shape come from the `ocs` room, once per shape.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from topology.pod import DIMENSIONS, POSITIONS_PER_FACE, Pod
+import numpy as np
+
+from ocs.circuits import circuits_of
+from topology.placement import joined
+from topology.pod import DIMENSIONS, POSITIONS_PER_FACE, SWITCHES_PER_POD, Pod
 from topology.shape import Shape
 
 Join = tuple[int, int, int]
@@ -22,22 +26,14 @@ _DARK = -1
 def ring_neighbours(shape: Shape) -> tuple[tuple[int, ...], ...]:
     """Per dimension, for each position of a cube in the slice (row-major), the position that its + face is joined to.
 
-    The last cube of an axis is joined to the first, shifted along the other axes where the shape is twisted.
+    Taken from the circuits of the shape on cubes 0 to n - 1; asserts that all 16 switches of a dimension agree.
     """
-    box = shape.box
-    shifts = [tuple(chips // 4 for chips in shift) for shift in shape.wrap_shifts]
-    neighbours: list[tuple[int, ...]] = []
-    for dimension in range(DIMENSIONS):
-        after: list[int] = []
-        for position in range(box[0] * box[1] * box[2]):
-            place = [position // (box[1] * box[2]), position // box[2] % box[1], position % box[2]]
-            place[dimension] += 1
-            if place[dimension] == box[dimension]:
-                place = [place[axis] + shifts[dimension][axis] for axis in range(DIMENSIONS)]
-            x, y, z = (place[axis] % box[axis] for axis in range(DIMENSIONS))
-            after.append((x * box[1] + y) * box[2] + z)
-        neighbours.append(tuple(after))
-    return tuple(neighbours)
+    rows = circuits_of(joined(shape, range(shape.cubes)))
+    following = np.empty((SWITCHES_PER_POD, shape.cubes), dtype=np.int64)
+    following[rows[:, 0], rows[:, 1]] = rows[:, 2]
+    by_dimension = following.reshape(DIMENSIONS, POSITIONS_PER_FACE, shape.cubes)
+    assert (by_dimension == by_dimension[:, :1]).all(), "the switches of a dimension carry different matchings"
+    return tuple(tuple(by_dimension[dimension, 0].tolist()) for dimension in range(DIMENSIONS))
 
 
 def joins_of(cubes: tuple[int, ...], shape: Shape) -> list[Join]:

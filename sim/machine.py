@@ -7,9 +7,9 @@ the truth and decides what runs; `believed` is what the scheduler sees, and lags
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,14 @@ from sim.trace import FULL_SPEED_PPM, Placed, Row, Stage, Verb
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, POSITIONS_PER_FACE, AnyPod, Pod
 from topology.shape import Shape
+
+
+class Clock(Protocol):
+    """Whatever knows the time; a SimPy environment does."""
+
+    @property
+    def now(self) -> Any:
+        """The time in whole microseconds."""
 
 
 class Listener(Protocol):
@@ -81,10 +89,8 @@ class Holding:
 class Machine:
     """A pod under one fabric, from the start of a run. Verbs raise AssertionError when they contradict the state."""
 
-    def __init__(
-        self, pod: AnyPod, fabric: Fabric, clock: Callable[[], int], *, check_invariants: bool = False
-    ) -> None:
-        """All is up and free. `clock` gives the time in microseconds."""
+    def __init__(self, pod: AnyPod, fabric: Fabric, clock: Clock, *, check_invariants: bool = False) -> None:
+        """All is up and free. `clock` gives the time in whole microseconds."""
         self.pod = pod
         self.fabric = fabric
         self.up = Condition(pod)
@@ -106,7 +112,7 @@ class Machine:
     def fail(self, kind: ComponentKind, component: int) -> None:
         """A component goes down; nobody knows yet."""
         self.up.turn(kind, component, 0)
-        self._write((self._clock(), Verb.FAIL, kind, component, -1, "", 0))
+        self._write((self._clock.now, Verb.FAIL, kind, component, -1, "", 0))
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.lost(job)
@@ -117,7 +123,7 @@ class Machine:
         """A component that is down becomes believed down."""
         assert not self.up.up[kind][component], f"{kind} {component} is up: nothing to detect"
         self.believed.turn(kind, component, 0)
-        self._write((self._clock(), Verb.DETECT, kind, component, -1, "", 0))
+        self._write((self._clock.now, Verb.DETECT, kind, component, -1, "", 0))
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.informed(job)
@@ -129,7 +135,7 @@ class Machine:
         self.up.turn(kind, component, 1)
         if not self.believed.up[kind][component]:
             self.believed.turn(kind, component, 1)
-        self._write((self._clock(), Verb.REPAIR, kind, component, -1, "", 0))
+        self._write((self._clock.now, Verb.REPAIR, kind, component, -1, "", 0))
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.informed(job)
@@ -142,14 +148,14 @@ class Machine:
         assert not self._drained[cube], f"cube {cube} is already drained"
         assert self.cube_is_free(cube), f"cube {cube} is held by a job: move the job first"
         self._drained[cube] = True
-        self._write((self._clock(), Verb.DRAIN, "", cube, -1, "", 0))
+        self._write((self._clock.now, Verb.DRAIN, "", cube, -1, "", 0))
         self._checked()
 
     def undrain(self, cube: int) -> None:
         """Put a drained cube back into service."""
         assert self._drained[cube], f"cube {cube} is not drained"
         self._drained[cube] = False
-        self._write((self._clock(), Verb.UNDRAIN, "", cube, -1, "", 0))
+        self._write((self._clock.now, Verb.UNDRAIN, "", cube, -1, "", 0))
         self.listener.capacity_returned()
         self._checked()
 
@@ -177,7 +183,7 @@ class Machine:
         old = self.holdings.pop(job).placed
         staying, wanted = frozenset(old.hosts), frozenset(hosts)
         self._free([host for host in old.hosts if host not in wanted], job, old.chips_per_host)
-        self._write((self._clock(), Verb.RELEASE, "", -1, job, "", old.number))
+        self._write((self._clock.now, Verb.RELEASE, "", -1, job, "", old.number))
         self._seize([host for host in hosts if host not in staying], job, old.chips_per_host)
         self._hold(job, hosts, cubes, shape, old.chips_per_host)
         made = self.connect(job)
@@ -188,10 +194,10 @@ class Machine:
     def release(self, job: int) -> None:
         """Cut the circuits of a job and take everything back from it."""
         if self.light is not None and self.light.holds(job):
-            self._write((self._clock(), Verb.DISCONNECT, "", -1, job, "", self.light.disconnect(job)))
+            self._write((self._clock.now, Verb.DISCONNECT, "", -1, job, "", self.light.disconnect(job)))
         placed = self.holdings.pop(job).placed
         self._free(placed.hosts, job, placed.chips_per_host)
-        self._write((self._clock(), Verb.RELEASE, "", -1, job, "", placed.number))
+        self._write((self._clock.now, Verb.RELEASE, "", -1, job, "", placed.number))
         self.listener.capacity_returned()
         self._checked()
 
@@ -202,9 +208,9 @@ class Machine:
             return 0
         cut, made = self.light.connect(job, holding.placed.cubes, holding.shape)
         if cut:
-            self._write((self._clock(), Verb.DISCONNECT, "", -1, job, "", cut))
+            self._write((self._clock.now, Verb.DISCONNECT, "", -1, job, "", cut))
         if made:
-            self._write((self._clock(), Verb.CONNECT, "", -1, job, "", made))
+            self._write((self._clock.now, Verb.CONNECT, "", -1, job, "", made))
         self._checked()
         return made
 
@@ -228,7 +234,7 @@ class Machine:
         placed = Placed(len(self.placements), job, cubes, tuple(hosts), chips_per_host)
         self.placements.append(placed)
         self.holdings[job] = Holding(placed, shape, self._faces(cubes), bool(cubes))
-        self._write((self._clock(), Verb.OCCUPY, "", -1, job, "", placed.number))
+        self._write((self._clock.now, Verb.OCCUPY, "", -1, job, "", placed.number))
 
     def set_stage(self, job: int, stage: Stage, speed_ppm: int = 0) -> None:
         """A job enters a stage; only `running` has a speed, in millionths, and needs its hosts to be in order."""
@@ -242,7 +248,7 @@ class Machine:
                 assert not self.trouble(job).hardware, f"job {job} can not run on hosts that are down"
             holding.stage = stage
             holding.speed_ppm = speed_ppm
-        self._write((self._clock(), Verb.STAGE, "", -1, job, stage, speed_ppm))
+        self._write((self._clock.now, Verb.STAGE, "", -1, job, stage, speed_ppm))
         self._checked()
 
     def set_speed(self, job: int, speed_ppm: int) -> None:
@@ -252,7 +258,7 @@ class Machine:
         assert 0 < speed_ppm <= FULL_SPEED_PPM, f"a speed of {speed_ppm} millionths"
         if holding.speed_ppm != speed_ppm:
             holding.speed_ppm = speed_ppm
-            self._write((self._clock(), Verb.SPEED, "", -1, job, "", speed_ppm))
+            self._write((self._clock.now, Verb.SPEED, "", -1, job, "", speed_ppm))
             self._checked()
 
     # Questions --------------------------------------------------------------------------------------------------

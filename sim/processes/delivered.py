@@ -52,7 +52,7 @@ def simulate_delivered(
     check_fabric(fabric, pod)
     count = jobs_in_demand(pod, slice_chips) if jobs is None else jobs
     env = simpy.Environment()
-    machine = Machine(pod, fabric, lambda: int(env.now), check_invariants=check_invariants)
+    machine = Machine(pod, fabric, env, check_invariants=check_invariants)
     dispatcher = Dispatcher(env, machine, recovery)
     events = JobEvents(env, machine, dispatcher, recovery)
     start_failures(env, machine, sources, health=health, repair=repair, horizon_us=horizon_us)

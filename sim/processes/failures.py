@@ -65,32 +65,30 @@ def start_failures(
 
 
 class _Drawn:
-    """The draws of one population as lists of plain integers, round by round (a list gives them three times faster)."""
+    """The draws of one population as lists of plain integers, round by round (a list gives them faster than an array).
+
+    `outage_us[k][c]` is outage k of component c without queueing, `life_us[k][c]` the life after it.
+    """
 
     def __init__(self, lives: Lives) -> None:
         self.lives = lives
         self.kind = lives.mode.kind
         self.number = KINDS.index(self.kind)
-        self.overhead_us = lives.overhead_us
-        self._life_us: list[list[int]] = []
-        self._repair_us: list[list[int]] = []
+        self.rounds = 0
+        self.outage_us: list[list[int]] = []
+        self.life_us: list[list[int]] = []
 
-    def life_us(self, k: int, component: int) -> int:
-        """The life of a component after its repair k."""
-        while len(self._life_us) <= k:
-            self._life_us.append(self.lives.life_us(len(self._life_us)).tolist())
-        return self._life_us[k][component]
-
-    def outage_us(self, k: int, component: int) -> int:
-        """Its outage k without queueing: the repair and the fixed part."""
-        while len(self._repair_us) <= k:
-            self._repair_us.append(self.lives.repair_us(len(self._repair_us)).tolist())
-        return self._repair_us[k][component] + self.overhead_us
+    def draw(self) -> None:
+        """Draw one more round."""
+        self.outage_us.append((self.lives.repair_us(self.rounds) + self.lives.overhead_us).tolist())
+        self.life_us.append(self.lives.life_us(self.rounds).tolist())
+        self.rounds += 1
 
 
 def _start_lives(
     env: Environment, machine: Machine, drawn: _Drawn, health: HealthPolicy, crews: Crews | None, horizon_us: int
 ) -> None:
+    drawn.draw()
     down, first_us = drawn.lives.initial_down, drawn.lives.initial_residual_us()
     for component in np.flatnonzero(down).tolist():
         machine.fail(drawn.kind, component)
@@ -123,17 +121,19 @@ def _life(
     if down:
         yield Timer(env, first_us, repaired)
         machine.repair(kind, component)
-        k, life_us = 1, drawn.life_us(0, component)
+        k, life_us = 1, drawn.life_us[0][component]
     while True:
+        if k == drawn.rounds:
+            drawn.draw()
         yield Timer(env, life_us, fails)
         machine.fail(kind, component)
-        outage_us = drawn.outage_us(k, component)
+        outage_us = drawn.outage_us[k][component]
         known_us = detection_us if detection_us < outage_us else outage_us
         yield Timer(env, known_us, detected)
         machine.detect(kind, component)
         yield Timer(env, outage_us - known_us, repaired)
         machine.repair(kind, component)
-        life_us = drawn.life_us(k, component)
+        life_us = drawn.life_us[k][component]
         k += 1
 
 
@@ -154,16 +154,18 @@ def _life_with_crews(
     if down:
         yield from crews.mend(kind, component, OutageParts(0, 0, first_us, 0))
         machine.repair(kind, component)
-        k, life_us = 1, drawn.life_us(0, component)
+        k, life_us = 1, drawn.life_us[0][component]
     while True:
+        if k == drawn.rounds:
+            drawn.draw()
         yield Timer(env, life_us, fails)
         machine.fail(kind, component)
-        parts = outage_parts(kind, drawn.outage_us(k, component), health)
+        parts = outage_parts(kind, drawn.outage_us[k][component], health)
         yield Timer(env, parts.detection_us, detected)
         machine.detect(kind, component)
         yield from crews.mend(kind, component, parts)
         machine.repair(kind, component)
-        life_us = drawn.life_us(k, component)
+        life_us = drawn.life_us[k][component]
         k += 1
 
 

@@ -40,5 +40,4 @@ class Timer(Event):
         self.callbacks = []
         self._ok = True
         self._value = None
-        self._defused = False
         env.schedule(self, place, delay_us)
