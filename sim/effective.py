@@ -87,7 +87,8 @@ def _study(scenario: Scenario) -> Iterator[Setting]:
         if part is not None:
             shapes = ", ".join(f"{chips} ({shape_of_chips(chips)})" for chips in part.slice_chips)
             yield f"{name}: slices", shapes, ""
-            yield f"{name}: replications", f"{part.replications} of {seconds(part.horizon)}", ""
+            horizon = seconds(part.horizon) if scenario.failures.log is None else "the window of the log"
+            yield f"{name}: replications", f"{part.replications} of {horizon}", ""
     if study.promise is not None:
         slices = ", ".join(f"{count} x {shape}" for shape, count in study.promise.slices.items())
         yield "promise", f"{slices}, {percent(study.promise.time_share)} of the time", ""

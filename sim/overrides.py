@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sim.quantities import AdviceError
@@ -38,14 +38,13 @@ def apply_overrides(document: Document, overrides: Sequence[str]) -> Document:
     return document
 
 
-def swept_overrides(document: Document, overrides: Sequence[str]) -> list[Fault]:
-    """A fault for every override that would change nothing, since the key is swept."""
-    swept = document.data.get("sweep")
+def swept_overrides(swept: Iterable[str], overrides: Sequence[str]) -> list[Fault]:
+    """A fault for every override that would change nothing, since its key is among the `swept` ones."""
     faults: list[Fault] = []
     for override in overrides:
         path = split_key(override.partition("=")[0].strip())
-        for key in swept if isinstance(swept, dict) and path[0] != "sweep" else ():
-            if path[: len(split_key(key))] == split_key(key):
+        for key in swept:
+            if path[0] != "sweep" and path[: len(split_key(key))] == split_key(key):
                 write = f"set sweep.{key}, for example `--set 'sweep.{key}=[...]'`"
                 faults.append(Fault(f"--set {override}", f"{key} is swept, so this would change nothing", write))
     return faults

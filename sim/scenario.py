@@ -98,11 +98,13 @@ def load_scenario(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Sc
 
 def scenario_of(document: Document, overrides: Sequence[str] = ()) -> Scenario:
     """Build and check the scenario of a parsed document."""
-    faults = swept_overrides(document, overrides)
-    if faults:
-        raise InputError(faults)
     document = apply_overrides(document, overrides)
     keys = _sweep_of(document)
+    faults = swept_overrides(keys, overrides)
+    if faults:
+        raise InputError(faults)
+    if "sweep" in document.data:
+        document = Document(document.source, {**document.data, "sweep": keys}, document.places)
     scenario = _validated(_with_settings(document, keys, tuple(0 for _ in keys)))
     points = list(_points(document, keys))
     faults = check_points(scenario, [point.scenario for point in points], document)
@@ -161,7 +163,7 @@ def _content(path_or_name: str | Path) -> tuple[bytes, str]:
 
 
 def _sweep_of(document: Document) -> dict[str, list[Any]]:
-    """The swept keys and their values; refuses what is no list of values, and too many points."""
+    """The swept keys and their values, a null taking a key out; refuses what is no list, and too many points."""
     sweep = document.data.get("sweep")
     if sweep is None:
         return {}
@@ -170,6 +172,7 @@ def _sweep_of(document: Document) -> dict[str, list[Any]]:
         raise InputError(
             fault_at(document, ("sweep",), what, "write for example `pod.fabric: [reconfigurable, any_host]`")
         )
+    sweep = {key: values for key, values in sweep.items() if values is not None}
     faults: list[Fault] = []
     for key, values in sweep.items():
         path: KeyPath = ("sweep", key)
@@ -192,7 +195,7 @@ def _sweep_of(document: Document) -> dict[str, list[Any]]:
     if points > POINTS_MAX:
         what = f"the sweep has {points:,} points"
         raise InputError(fault_at(document, ("sweep",), what, f"write at most {POINTS_MAX:,}"))
-    return dict(sweep)
+    return sweep
 
 
 def _holds(outer: str, inner: str) -> bool:

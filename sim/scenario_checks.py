@@ -37,7 +37,7 @@ def check_scenario(scenario: Scenario) -> list[Problem]:
     pod = None if problems else _built(scenario, problems)
     problems += [*_failures(scenario), *_nothing_asked(scenario)]
     if pod is not None:
-        problems += [*_sizes(scenario, pod), *_services(scenario, pod)]
+        problems += [*_log_fits(scenario, pod), *_sizes(scenario, pod), *_services(scenario, pod)]
     return problems
 
 
@@ -117,6 +117,14 @@ def _failures(scenario: Scenario) -> Iterator[Problem]:
         yield ("failures", "log", "path"), f"there is no file `{log.path}`", f"check the path; {PUBLISHED[log.format]}"
     if log.shuffles > 1 and log.place == "by_number":
         yield ("failures", "log", "shuffles"), "nodes placed by number are not shuffled", "write `place: shuffled`"
+
+
+def _log_fits(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
+    """A log of more components than the pod has hosts can not be replayed on it."""
+    log = scenario.failures.log
+    if log is not None and log.components is not None and log.components > pod.hosts:
+        what = f"{log.components:,} components are more than the {pod.hosts:,} hosts of the pod"
+        yield ("failures", "log", "components"), what, "write a larger pod or fewer components"
 
 
 def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:

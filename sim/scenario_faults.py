@@ -61,6 +61,8 @@ def faults_of(error: ValidationError, document: Document, schema: Callable[[], d
     faults: dict[KeyPath, Fault] = {}
     for item in error.errors(include_url=False):
         path, tag = _plain_path(document.data, item["loc"])
+        if item["type"] == "too_short" and len(value_at(document.data, path)) >= item["ctx"]["min_length"]:
+            continue  # an entry is wrong, and is reported itself
         if path not in faults:
             faults[path] = _fault(item, path, tag, document, schema)
     ordered = list(faults.values())
