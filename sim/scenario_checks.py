@@ -189,6 +189,7 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
             yield path, "a service needs either `slice` or `slice_chips`", "write for example `slice: 8x8x16`"
             continue
         yield from _load(service, path)
+        yield from _batching(service, path)
         yield from _fits(service, path, pod, used)
         yield from _memory(service, path)
         used += service.replicas * service.shape().chips
@@ -201,6 +202,15 @@ def _load(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
         yield (*path, "rate"), "`load` and `rate` both say how many requests arrive", "keep one of the two"
     elif service.load is None and service.rate is None and not own_rate:
         yield path, "nothing says how many requests arrive", "write `load: 0.7` or `rate: 5 requests/s`"
+
+
+def _batching(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
+    """Decodes must leave room in the token budget for prompts."""
+    try:
+        service.batching_rule()
+    except ValueError:
+        what = f"prompts could wait for ever: a batch of {service.max_batch} sequences fills the budget of tokens"
+        yield (*path, "batching"), what, "write a `budget` greater than the service's `max_batch`"
 
 
 def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Iterator[Problem]:

@@ -16,6 +16,8 @@ from workloads.arrivals import AzureConversation, GammaRequests, PoissonRequests
 from workloads.costs import Attention, Layout
 from workloads.kv_cache import Contiguous, MemorySettings, Paged
 from workloads.requests import FixedLengths, LognormalLengths
+from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching
+from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin, Router
 
 Load = Annotated[float, Unit("1", low=0.0, open_ends=True)]
 """A share of capacity; above 1 is overload."""
@@ -65,27 +67,33 @@ RequestKind = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Continuous:
+class ContinuousSection:
+    """Requests join and leave at every pass; whole prompts are computed in the pass that admits them."""
+
     kind: Literal["continuous"] = "continuous"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChunkedPrefill:
+class ChunkedPrefillSection:
+    """As continuous, but a pass carries at most `budget` tokens: decodes first, prompts in chunks with what is left."""
+
     kind: Literal["chunked_prefill"] = "chunked_prefill"
-    budget: int
+    budget: Count
 
 
-Batching = Annotated[
-    Annotated[Continuous, Tag("continuous")] | Annotated[ChunkedPrefill, Tag("chunked_prefill")], kind_or("continuous")
+BatchingSection = Annotated[
+    Annotated[ContinuousSection, Tag("continuous")] | Annotated[ChunkedPrefillSection, Tag("chunked_prefill")],
+    kind_or("continuous"),
 ]
-Router = Literal["random", "round_robin", "least_outstanding"]
+ROUTERS: dict[str, Router] = {rule.kind: rule for rule in (LeastOutstanding(), RoundRobin(), RandomRouter())}
 
 PLUG_INS: dict[str, tuple[Any, ...]] = {
     "failures.COMPONENT.life, repair": (Exponential, Weibull, Lognormal, Gamma, Empirical, Mixture),
     "serving.services.N.requests": (Poisson, GammaGaps, AzureConversation, TraceRequests),
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths),
-    "serving.services.N.batching": (Continuous, ChunkedPrefill),
+    "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection),
     "serving.services.N.cache": (Paged, Contiguous),
+    "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter),
 }
 """All plug-ins by the key at which a scenario chooses one of them."""
 
@@ -135,9 +143,9 @@ class ServiceSection(Section):
     """When requests arrive and how long their prompts and answers are."""
     slo: SloSection
     """The limits that make a request in time."""
-    batching: Batching = Continuous()
+    batching: BatchingSection = ContinuousSection()
     """How an iteration is filled: `continuous`, or `chunked_prefill` with a token budget."""
-    router: Router = "least_outstanding"
+    router: Literal["least_outstanding", "round_robin", "random"] = "least_outstanding"
     """Which replica takes a request: `least_outstanding`, `round_robin`, `random`."""
     layout: Layout = Layout.WEIGHT_STATIONARY_2D
     """How weights meet tokens in a decode pass."""
@@ -161,6 +169,17 @@ class ServiceSection(Section):
     def shape(self) -> Shape:
         """The shape of one replica's slice."""
         return parse_shape(self.slice) if self.slice is not None else shape_of_chips(self.slice_chips or 0)
+
+    def batching_rule(self) -> Batching:
+        """The rule by which a pass is filled, with `max_batch`; ValueError where a batch may fill the budget."""
+        limit = None if self.max_batch == "unlimited" else self.max_batch
+        if isinstance(self.batching, ChunkedPrefillSection):
+            return ChunkedPrefill(budget=self.batching.budget, max_batch=limit)
+        return ContinuousBatching(max_batch=limit)
+
+    def router_rule(self) -> Router:
+        """The rule by which a replica is chosen."""
+        return ROUTERS[self.router]
 
     def memory(self) -> MemorySettings:
         """How a replica uses its memory."""
