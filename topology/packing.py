@@ -157,7 +157,8 @@ def first_box(live: NDArray[np.uint64]) -> int:
 def find_fitting(usable: NDArray[np.bool_], table: BoxTable, live: NDArray[np.uint64]) -> int:
     """Write the boxes that lie wholly on usable cubes into `live` (W,); returns the number of usable cubes."""
     count = 0
-    live[:] = table.everything
+    for word in range(live.shape[0]):
+        live[word] = table.everything[word]
     for cube in range(usable.shape[0]):
         if usable[cube]:
             count += 1
@@ -189,7 +190,8 @@ def pick_cube(live: NDArray[np.uint64], table: BoxTable, wanted: int, on_line: N
     scratch.
     """
     picked, fewest = -1, 1 << 30
-    on_line[:] = 0
+    for line in range(on_line.shape[0]):
+        on_line[line] = 0
     for cube in range(table.cover.shape[0]):
         boxes = 0
         for word in range(live.shape[0]):
@@ -216,29 +218,33 @@ def search_packing(fitting: NDArray[np.uint64], table: BoxTable, known: int, bou
     options = np.zeros((bound + 1, words), dtype=np.uint64)
     cubes = np.zeros(bound + 1, dtype=np.int64)
     on_line = np.empty(table.lines[-1, 2] + 1, dtype=np.int64)
-    live[0] = fitting
+    for word in range(words):
+        live[0, word] = fitting[word]
     cubes[0] = pick_cube(live[0], table, best + 1, on_line)
-    if cubes[0] < 0:
-        return best
-    options[0] = live[0] & table.cover[cubes[0]]
-    level = 0
+    level = 0 if cubes[0] >= 0 else -1
+    if level == 0:
+        for word in range(words):
+            options[0, word] = live[0, word] & table.cover[cubes[0], word]
     while level >= 0:
         box = first_box(options[level])
         if box >= 0:
             options[level, box // 64] &= ~(np.uint64(1) << np.uint64(box % 64))
-            live[level + 1] = live[level] & ~table.conflict[box]
+            for word in range(words):
+                live[level + 1, word] = live[level, word] & ~table.conflict[box, word]
             level += 1
             if level > best:
                 best = level
                 if best == bound:
                     return best
         else:
-            live[level] &= ~table.cover[cubes[level]]
+            for word in range(words):
+                live[level, word] &= ~table.cover[cubes[level], word]
         cubes[level] = pick_cube(live[level], table, best + 1 - level, on_line)
         if cubes[level] < 0:
             level -= 1
         else:
-            options[level] = live[level] & table.cover[cubes[level]]
+            for word in range(words):
+                options[level, word] = live[level, word] & table.cover[cubes[level], word]
     return best
 
 
