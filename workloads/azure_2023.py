@@ -5,8 +5,8 @@ CC BY 4.0 (https://creativecommons.org/licenses/by/4.0/). Credit: Patel, Choukse
 Bianchini, "Splitwise: Efficient Generative LLM Inference Using Phase Splitting", ISCA 2024. Changed: quantiles only.
 
 Prompts: quantiles at 0, 0.5, ..., 99.5 % and at 99.75, 99.9, 99.95, 100 %. Answers depend on the prompt, but not by
-rank (Spearman 0.07; longest for prompts of middle length), so they have quantiles (0, 2.5, ..., 97.5, 99, 100 %) of their
-own in each of twenty classes of equally many requests in order of prompt length.
+rank (Spearman 0.07; longest for prompts of middle length), so they have quantiles (0, 2.5, ..., 97.5, 99, 100 %) of
+their own in each of twenty classes of equally many requests in order of prompt length.
 """
 
 from __future__ import annotations
