@@ -126,7 +126,7 @@ class LognormalLengths:
 
     def _share_bounds(self) -> tuple[float, float]:
         low, high = ((math.log(bound) - self.mu) / self.sigma for bound in (self.min, self.max))
-        return (float(ndtr(low)) if self.min > 1 else 0.0), float(ndtr(high))
+        return float(ndtr(low)), float(ndtr(high))
 
     @property
     def longest_tokens(self) -> int:
@@ -137,8 +137,7 @@ class LognormalLengths:
     def mean_tokens(self) -> float:
         """Mean of the truncated law (before rounding), in closed form."""
         low, high = self._share_bounds()
-        z_high = (math.log(self.max) - self.mu) / self.sigma - self.sigma
-        z_low = (math.log(self.min) - self.mu) / self.sigma - self.sigma if self.min > 1 else -math.inf
+        z_low, z_high = ((math.log(bound) - self.mu) / self.sigma - self.sigma for bound in (self.min, self.max))
         return self.mean * float(ndtr(z_high) - ndtr(z_low)) / (high - low)
 
     def lengths(self, u: NDArray[np.float64]) -> NDArray[np.int64]:
