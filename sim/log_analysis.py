@@ -52,9 +52,9 @@ class LogAnalysis:
     """Everything `opticube log` says of one kind of component in a file.
 
     `mtbf_h`: component-hours of the window per outage (one component's time between failures). `system_mtbf_h`: the
-    same for the whole population. `gap_*`: times between consecutive starts anywhere. `repair_quantiles_h`: of outages that
-    ended, by linear interpolation. `dispersion`: variance over mean of the number of outages per component, 1 if all
-    fail alike and independently.
+    same for the whole population. `gap_*`: times between consecutive starts anywhere. `repair_quantiles_h`: of outages
+    that ended, by linear interpolation. `dispersion`: variance over mean of the number of outages per component, 1 if
+    all fail alike and independently.
     """
 
     path: str
