@@ -22,6 +22,10 @@ from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, POSITIONS_PER_FACE, AnyPod, Pod
 from topology.shape import Shape
 
+_FAIL, _DETECT, _REPAIR = Verb.FAIL.value, Verb.DETECT.value, Verb.REPAIR.value
+_NAMES = {kind: kind.value for kind in ComponentKind}
+"""Plain texts: the garbage collector leaves rows of plain texts and numbers alone, and there are very many."""
+
 
 class Clock(Protocol):
     """Whatever knows the time; a SimPy environment does."""
@@ -112,7 +116,7 @@ class Machine:
     def fail(self, kind: ComponentKind, component: int) -> None:
         """A component goes down; nobody knows yet."""
         self.up.turn(kind, component, 0)
-        self._write((self._clock.now, Verb.FAIL, kind, component, -1, "", 0))
+        self._write((self._clock.now, _FAIL, _NAMES[kind], component, -1, "", 0))
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.lost(job)
@@ -123,7 +127,7 @@ class Machine:
         """A component that is down becomes believed down."""
         assert not self.up.up[kind][component], f"{kind} {component} is up: nothing to detect"
         self.believed.turn(kind, component, 0)
-        self._write((self._clock.now, Verb.DETECT, kind, component, -1, "", 0))
+        self._write((self._clock.now, _DETECT, _NAMES[kind], component, -1, "", 0))
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.informed(job)
@@ -135,7 +139,7 @@ class Machine:
         self.up.turn(kind, component, 1)
         if not self.believed.up[kind][component]:
             self.believed.turn(kind, component, 1)
-        self._write((self._clock.now, Verb.REPAIR, kind, component, -1, "", 0))
+        self._write((self._clock.now, _REPAIR, _NAMES[kind], component, -1, "", 0))
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.informed(job)
@@ -148,14 +152,14 @@ class Machine:
         assert not self._drained[cube], f"cube {cube} is already drained"
         assert self.cube_is_free(cube), f"cube {cube} is held by a job: move the job first"
         self._drained[cube] = True
-        self._write((self._clock.now, Verb.DRAIN, "", cube, -1, "", 0))
+        self._write((self._clock.now, Verb.DRAIN.value, "", cube, -1, "", 0))
         self._checked()
 
     def undrain(self, cube: int) -> None:
         """Put a drained cube back into service."""
         assert self._drained[cube], f"cube {cube} is not drained"
         self._drained[cube] = False
-        self._write((self._clock.now, Verb.UNDRAIN, "", cube, -1, "", 0))
+        self._write((self._clock.now, Verb.UNDRAIN.value, "", cube, -1, "", 0))
         self.listener.capacity_returned()
         self._checked()
 
@@ -183,7 +187,7 @@ class Machine:
         old = self.holdings.pop(job).placed
         staying, wanted = frozenset(old.hosts), frozenset(hosts)
         self._free([host for host in old.hosts if host not in wanted], job, old.chips_per_host)
-        self._write((self._clock.now, Verb.RELEASE, "", -1, job, "", old.number))
+        self._write((self._clock.now, Verb.RELEASE.value, "", -1, job, "", old.number))
         self._seize([host for host in hosts if host not in staying], job, old.chips_per_host)
         self._hold(job, hosts, cubes, shape, old.chips_per_host)
         made = self.connect(job)
@@ -194,10 +198,10 @@ class Machine:
     def release(self, job: int) -> None:
         """Cut the circuits of a job and take everything back from it."""
         if self.light is not None and self.light.holds(job):
-            self._write((self._clock.now, Verb.DISCONNECT, "", -1, job, "", self.light.disconnect(job)))
+            self._write((self._clock.now, Verb.DISCONNECT.value, "", -1, job, "", self.light.disconnect(job)))
         placed = self.holdings.pop(job).placed
         self._free(placed.hosts, job, placed.chips_per_host)
-        self._write((self._clock.now, Verb.RELEASE, "", -1, job, "", placed.number))
+        self._write((self._clock.now, Verb.RELEASE.value, "", -1, job, "", placed.number))
         self.listener.capacity_returned()
         self._checked()
 
@@ -208,9 +212,9 @@ class Machine:
             return 0
         cut, made = self.light.connect(job, holding.placed.cubes, holding.shape)
         if cut:
-            self._write((self._clock.now, Verb.DISCONNECT, "", -1, job, "", cut))
+            self._write((self._clock.now, Verb.DISCONNECT.value, "", -1, job, "", cut))
         if made:
-            self._write((self._clock.now, Verb.CONNECT, "", -1, job, "", made))
+            self._write((self._clock.now, Verb.CONNECT.value, "", -1, job, "", made))
         self._checked()
         return made
 
@@ -234,7 +238,7 @@ class Machine:
         placed = Placed(len(self.placements), job, cubes, tuple(hosts), chips_per_host)
         self.placements.append(placed)
         self.holdings[job] = Holding(placed, shape, self._faces(cubes), bool(cubes))
-        self._write((self._clock.now, Verb.OCCUPY, "", -1, job, "", placed.number))
+        self._write((self._clock.now, Verb.OCCUPY.value, "", -1, job, "", placed.number))
 
     def set_stage(self, job: int, stage: Stage, speed_ppm: int = 0) -> None:
         """A job enters a stage; only `running` has a speed, in millionths, and needs its hosts to be in order."""
@@ -248,7 +252,7 @@ class Machine:
                 assert not self.trouble(job).hardware, f"job {job} can not run on hosts that are down"
             holding.stage = stage
             holding.speed_ppm = speed_ppm
-        self._write((self._clock.now, Verb.STAGE, "", -1, job, stage, speed_ppm))
+        self._write((self._clock.now, Verb.STAGE.value, "", -1, job, stage.value, speed_ppm))
         self._checked()
 
     def set_speed(self, job: int, speed_ppm: int) -> None:
@@ -258,7 +262,7 @@ class Machine:
         assert 0 < speed_ppm <= FULL_SPEED_PPM, f"a speed of {speed_ppm} millionths"
         if holding.speed_ppm != speed_ppm:
             holding.speed_ppm = speed_ppm
-            self._write((self._clock.now, Verb.SPEED, "", -1, job, "", speed_ppm))
+            self._write((self._clock.now, Verb.SPEED.value, "", -1, job, "", speed_ppm))
             self._checked()
 
     # Questions --------------------------------------------------------------------------------------------------

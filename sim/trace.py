@@ -53,8 +53,8 @@ class Stage(StrEnum):
     EVICTING = "evicting"
 
 
-Row = tuple[int, Verb, str, int, int, str, int]
-"""time_us, verb, kind, component, job, stage, value: plain tuples, since one is made at every transition."""
+Row = tuple[int, str, str, int, int, str, int]
+"""time_us, verb, kind, component, job, stage, value: plain tuples of plain texts and numbers, one per transition."""
 
 
 class Placed(NamedTuple):
@@ -138,12 +138,12 @@ class Trace:
         """Every stretch of every stage in order of its end, those of length zero left out, up to the horizon."""
         current: dict[int, StageInterval] = {}
         for time_us, verb, _, _, job, stage, value in self.rows:
-            if verb is not Verb.STAGE and verb is not Verb.SPEED:
+            if verb not in (Verb.STAGE, Verb.SPEED):
                 continue
             before = current.get(job)
             if before is not None and before.start_us < time_us:
                 yield before._replace(end_us=time_us)
-            name = Stage(stage) if verb is Verb.STAGE or before is None else before.stage
+            name = Stage(stage) if verb == Verb.STAGE or before is None else before.stage
             current[job] = StageInterval(job, name, time_us, self.horizon_us, value)
         for job in sorted(current):
             if current[job].start_us < self.horizon_us:
