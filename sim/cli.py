@@ -74,7 +74,10 @@ def run_scenario(
     """Simulate scenarios and write a run folder for each."""
     if resume and out is None:
         raise typer.BadParameter("--resume needs --out DIR, the folder to go on with")
-    from sim.simulation import run_command
+    from sim.cli_scenarios import load_all
+
+    load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported
+    from sim.commands import run_command
 
     return run_command(scenarios, overrides or [], out, workers, resume, as_json)
 
@@ -155,7 +158,7 @@ def report_run(
     form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="html or md.")] = "html",
 ) -> int:
     """Write the report of a finished run again."""
-    from sim.run_folder import report_command
+    from sim.commands import report_command
 
     return report_command(run, form)
 
@@ -184,7 +187,7 @@ def replay_point(
     as_json: AsJson = False,
 ) -> int:
     """Simulate one replication of one point of a run again, and print it."""
-    from sim.simulation import replay_command
+    from sim.commands import replay_command
 
     return replay_command(run, point, replication, as_json)
 

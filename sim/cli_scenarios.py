@@ -19,8 +19,8 @@ from workloads.chips import CHIPS
 from workloads.models import MODELS
 
 
-def validate_command(names: Sequence[str], overrides: Sequence[str], as_json: bool) -> int:
-    """Check every scenario and print what takes effect; faults of all of them are raised together."""
+def load_all(names: Sequence[str], overrides: Sequence[str]) -> list[tuple[str, Scenario]]:
+    """Load every scenario by file or name; faults of all of them are raised together."""
     faults: list[Fault] = []
     valid: list[tuple[str, Scenario]] = []
     for name in names:
@@ -30,6 +30,12 @@ def validate_command(names: Sequence[str], overrides: Sequence[str], as_json: bo
             faults.extend(error.faults)
     if faults:
         raise InputError(faults)
+    return valid
+
+
+def validate_command(names: Sequence[str], overrides: Sequence[str], as_json: bool) -> int:
+    """Check every scenario and print what takes effect."""
+    valid = load_all(names, overrides)
     if as_json:
         say_json({"scenarios": [_as_document(name, scenario) for name, scenario in valid]})
         return ExitStatus.DONE

@@ -200,6 +200,6 @@ def _examples(unit: Unit) -> str:
 
 def _shown(value: object) -> str:
     """A value as a fault shows it: short, on one line."""
-    text = repr(value) if not isinstance(value, str) else f"`{value}`"
+    text = f"{value:.15g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."
