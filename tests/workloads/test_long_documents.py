@@ -1,0 +1,45 @@
+"""The workload that needs its slice: long prompts, first token within 10 s, over slice sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim.streams import Streams
+from workloads.arrivals import GammaRequests, draw_requests
+from workloads.chips import TPU_V4
+from workloads.collectives import circuit_slice
+from workloads.costs import pass_costs
+from workloads.kv_cache import kv_memory
+from workloads.models import LLAMA3_1_405B
+from workloads.requests import LognormalLengths, Requests
+from workloads.serving.batching import ContinuousBatching
+from workloads.serving.service import ServiceConfig, capacity_requests_per_s
+
+
+def capacity(axes: tuple[int, int, int], requests: Requests) -> float:
+    """Requests per second of one replica of 405B at which 99 % meet 10 s to the first token and 100 ms per token."""
+    network = circuit_slice(axes)
+    config = ServiceConfig(
+        costs=pass_costs(LLAMA3_1_405B, TPU_V4, network),
+        blocks=kv_memory(LLAMA3_1_405B, TPU_V4, network).blocks,
+        batching=ContinuousBatching(max_batch=256),
+        ttft_limit_s=10.0,
+        tpot_limit_s=0.1,
+    )
+    return capacity_requests_per_s(config, requests, 0.99)
+
+
+@pytest.mark.slow
+def test_one_large_slice_serves_more_than_two_halves() -> None:
+    """Goal: within the limits one replica on 8x8x16 serves some 1.65 times what two on 512 chips do, 256 chips hardly
+    anything and 128 next to nothing (prototype figures). Method: capacities on the same 4,000 requests."""
+    law = GammaRequests(
+        cv=2,
+        input=LognormalLengths(mean=65536, cv=1, max=122880),
+        output=LognormalLengths(mean=1024, cv=1, min=2, max=8192),
+    )
+    requests = draw_requests(law, 1.0, 4000, Streams(1, 0).uniforms)
+    large, half = capacity((8, 8, 16), requests), capacity((8, 8, 8), requests)
+    assert 1.4 < large / (2 * half) < 1.9
+    assert capacity((4, 8, 8), requests) < 0.05 * large
+    assert capacity((4, 4, 8), requests) < 0.002 * large
