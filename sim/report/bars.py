@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -69,17 +70,8 @@ def draw_bars(axes: Axes, bars: Sequence[Bar], colours: Mapping[str, str], *, ax
     left = np.zeros(len(bars))
     for name, colour in colours.items():
         sizes = np.array([bar.parts.get(name, 0.0) for bar in bars])
-        some = sizes > 0
-        if some.any():
-            axes.barh(
-                np.array(places)[some],
-                sizes[some],
-                BAR_HEIGHT,
-                left[some],
-                color=colour,
-                edgecolor=PAPER,
-                linewidth=0.4,
-            )
+        boxes = [_box(left[at], sizes[at], place) for at, place in enumerate(places) if sizes[at] > 0]
+        axes.add_collection(PolyCollection(boxes, facecolors=colour, edgecolors=PAPER, linewidths=0.4), autolim=False)
         for place in np.flatnonzero(sizes >= least * axis_length):
             axes.text(
                 left[place] + sizes[place] / 2,
@@ -99,6 +91,12 @@ def draw_bars(axes: Axes, bars: Sequence[Bar], colours: Mapping[str, str], *, ax
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="x", length=2)
     quiet_grid(axes, "x")
+
+
+def _box(left: float, size: float, place: float) -> list[tuple[float, float]]:
+    """Corners of one part of a bar."""
+    low, high = place - BAR_HEIGHT / 2, place + BAR_HEIGHT / 2
+    return [(left, low), (left + size, low), (left + size, high), (left, high)]
 
 
 def _name_groups(axes: Axes, bars: Sequence[Bar], places: Sequence[float]) -> None:

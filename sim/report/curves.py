@@ -46,6 +46,11 @@ def rows_of_host(table: pd.DataFrame, host_availability: float) -> pd.DataFrame:
     return table[column.isna() if math.isnan(host_availability) else column == host_availability]
 
 
+def host_key(host_availability: float) -> float:
+    """A host availability as the key of a mapping (NaN, taken from a log, equals nothing: -1 stands for it)."""
+    return -1.0 if math.isnan(host_availability) else host_availability
+
+
 def some_of(values: Sequence[float], most: int) -> list[float]:
     """At most `most` of the values, evenly spread, the first and the last among them."""
     if len(values) <= most:
@@ -159,7 +164,7 @@ def promise_curve_rows(table: pd.DataFrame) -> pd.DataFrame:
     rows = table[single].copy()
     rows["slice_chips"] = [items[0].chips for items in read if len(items) == 1]
     rows["count"] = [items[0].count for items in read if len(items) == 1]
-    return rows
+    return rows.drop_duplicates(["fabric", "host_availability", "slice_chips", "count"])
 
 
 @styled

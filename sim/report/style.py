@@ -10,7 +10,6 @@ import functools
 import io
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib
@@ -139,8 +138,7 @@ def settle(figure: Figure) -> None:
     """Place everything once and keep it there, so that each file of a picture is drawn without placing it again."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)  # a second pass follows below: tick labels are known only after the first
-    figure.draw_without_rendering()
+        engine.execute(figure)
     figure.set_layout_engine("none")
 
 
@@ -214,21 +212,12 @@ def svg_text(figure: Figure) -> str:
     return out.getvalue()
 
 
-def inline_svg(figure: Figure, prefix: str) -> str:
-    """The figure as an SVG element for a page: no prologue, its own ids, colours as CSS variables with defaults."""
-    text = svg_text(figure)
-    text = text[text.index("<svg") :]
+def inline_svg(svg: str, prefix: str) -> str:
+    """An SVG file as an element for a page: no prologue, its own ids, colours as CSS variables with defaults."""
+    text = svg[svg.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(href="#|url\(#)([^")]+)', rf"\1{prefix}-\2", text)
     for colour, (name, _) in PAGE_COLOURS.items():
         text = text.replace(colour, f"var(--{name}, {colour})")
     return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', text, count=1)
-
-
-def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write `name.png` and `name.svg` into `folder`; returns the two paths."""
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    paths[0].write_bytes(png_bytes(figure))
-    paths[1].write_text(svg_text(figure), encoding="utf-8")
-    return paths

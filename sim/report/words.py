@@ -8,8 +8,8 @@ from collections.abc import Sequence
 FABRIC_ORDER = ("reconfigurable", "static_aligned", "static_contiguous", "any_host")
 FABRIC_WORDS = {
     "reconfigurable": "reconfigurable",
-    "static_aligned": "static, aligned",
-    "static_contiguous": "static, contiguous",
+    "static_aligned": "static aligned",
+    "static_contiguous": "static contiguous",
     "any_host": "ideal switch",
 }
 FABRIC_MEANINGS = {
@@ -31,7 +31,7 @@ NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "ei
 
 
 def fabric_words(fabric: str) -> str:
-    """A fabric as people read it ("static, aligned")."""
+    """A fabric as people read it ("static aligned")."""
     return FABRIC_WORDS.get(fabric, fabric.replace("_", " "))
 
 

@@ -1,0 +1,41 @@
+"""`Result.plot`: every picture of a run as a method that returns matplotlib axes."""
+
+from __future__ import annotations
+
+from sim.report.bars import chip_hours_by_use, request_ledger
+from sim.report.context import ReportContext, Tables
+from sim.report.curves import availability_curves, promise_cubes
+from sim.report.ladder import slice_size_ladder
+from sim.report.story import failure_story
+from sim.report.style import Panels
+
+
+class Plots:
+    """The pictures of one run. Each method draws anew and returns its axes; `axes.figure.savefig(...)` keeps them."""
+
+    def __init__(self, tables: Tables, context: ReportContext) -> None:
+        self._tables, self._context = tables, context
+
+    def availability(self) -> Panels:
+        """Availability over slice size, a panel per host availability."""
+        return availability_curves(self._tables)
+
+    def promise(self) -> Panels:
+        """Cubes that a promise takes over slice size, all fabrics."""
+        return promise_cubes(self._tables)
+
+    def failure(self, service: str | None = None) -> Panels:
+        """Tokens per second through one failure, on static and reconfigurable pods, and the requests caught in it."""
+        return failure_story(self._tables, service=service)
+
+    def slice_sizes(self) -> Panels:
+        """Time to first token and cost per token over slice sizes."""
+        return slice_size_ladder(self._tables, limits=self._context.limits)
+
+    def ledger(self) -> Panels:
+        """Where the seconds of a request go."""
+        return request_ledger(self._tables)
+
+    def chip_hours(self) -> Panels:
+        """What the chips did."""
+        return chip_hours_by_use(self._tables)

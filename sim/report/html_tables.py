@@ -1,0 +1,276 @@
+"""Tables of the page: captions, heads and cells as plain values, which the template turns into HTML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from sim.report.context import ReportContext, Tables, table_of
+from sim.report.curves import host_values, rows_of_host
+from sim.report.promises import promise_words
+from sim.report.terminal import form_blocks
+from sim.report.words import (
+    FABRIC_MEANINGS,
+    FORM_MEANINGS,
+    FORM_ORDER,
+    category_words,
+    fabric_words,
+    fabrics_in_order,
+    form_words,
+    host_words,
+    number,
+    percent,
+)
+
+BLANK = "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HtmlTable:
+    """A table for the page. `groups` span the columns behind the first; a row's first cell is its head.
+
+    A row with a single cell names the group of the rows that follow. `texts` says that cells are prose, not numbers.
+    """
+
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+    groups: list[tuple[str, int]] | None = None
+    texts: bool = False
+
+
+def availability_html(tables: Tables) -> HtmlTable:
+    """The availability table, with the same cells as in the terminal."""
+    table = table_of(tables, "availability")
+    blocks = form_blocks(table)
+    rows: list[list[str]] = []
+    for fabric in fabrics_in_order(list(table["fabric"])):
+        rows.append([fabric_words(fabric)])
+        for size in sorted({int(size) for size in table.loc[table["fabric"] == fabric, "slice_chips"]}):
+            cells = [b.cells.get((fabric, size, at), BLANK) for b in blocks for at in range(len(b.heads))]
+            rows.append([str(size), *cells])
+    return HtmlTable(
+        caption="Availability of slices, % of the pod's chips, by slice size and host availability; ± and [ ]: 95 % "
+        "interval, =: no variation seen (for what is held: the same at both limits)",
+        heads=["chips", *(head for block in blocks for head in block.heads)],
+        groups=[(block.title, len(block.heads)) for block in blocks],
+        rows=rows,
+    )
+
+
+def promise_html(tables: Tables) -> HtmlTable:
+    """Cubes for each promise of the run: a row per promise and fabric, a column per host availability."""
+    table = table_of(tables, "promise")
+    hosts = host_values(table)
+    rows: list[list[str]] = []
+    for promise in dict.fromkeys(str(text) for text in table["slices"]):
+        of_promise = table[table["slices"] == promise]
+        share = percent(float(of_promise["time_share"].iloc[0]))
+        rows.append([f"{promise_words(promise)} ({promise}), {share} of the time"])
+        for fabric in fabrics_in_order(list(of_promise["fabric"])):
+            mine = of_promise[of_promise["fabric"] == fabric]
+            rows.append([fabric_words(fabric), *(_whole(rows_of_host(mine, host), "cubes") for host in hosts)])
+    return HtmlTable(
+        caption="Cubes needed to keep a promise, by host availability; – where no number is known. Limits of switch "
+        "ports are ignored.",
+        heads=["fabric", *(host_words(host) for host in hosts)],
+        rows=rows,
+    )
+
+
+def cliff_html(tables: Tables) -> HtmlTable:
+    """The smallest slice whose expected share is under a half, by fabric and host availability."""
+    table = table_of(tables, "cliff")
+    hosts = host_values(table)
+    rows = [
+        [
+            fabric_words(fabric),
+            *(_whole(rows_of_host(table[table["fabric"] == fabric], host), "cliff_chips", "none") for host in hosts),
+        ]
+        for fabric in fabrics_in_order(list(table["fabric"]))
+    ]
+    return HtmlTable(
+        caption="The cliff: smallest slice (chips) with an expected share under half of the pod, by host availability",
+        heads=["fabric", *(host_words(host) for host in hosts)],
+        rows=rows,
+    )
+
+
+def _whole(rows: pd.DataFrame, column: str, blank: str = BLANK) -> str:
+    if rows.empty or pd.isna(rows[column].iloc[0]):
+        return blank
+    return f"{int(rows[column].iloc[0]):,}"
+
+
+def slice_sizes_html(tables: Tables) -> HtmlTable:
+    """One replica of each service over slice sizes."""
+    rows: list[list[str]] = []
+    before = ""
+    for _, row in table_of(tables, "slice_sizes").iterrows():
+        if str(row["service"]) != before:
+            before = str(row["service"])
+            rows.append([category_words(before)])
+        fits = "no" if not row["fits"] else "yes"
+        numbers = (
+            "ttft_p50_s",
+            "ttft_p99_s",
+            "tpot_p50_s",
+            "capacity_requests_per_s",
+            "requests_per_s_per_1024_chips",
+            "chip_s_per_token",
+        )
+        cells = [_plain(float(row[name])) for name in numbers]
+        rows.append([f"{row['shape']} ({int(row['chips'])})", fits, "yes" if row["meets"] else "no", *cells])
+    return HtmlTable(
+        caption="One replica alone, over slice sizes, at the greatest rate of requests that keeps the limits",
+        heads=[
+            "slice (chips)",
+            "fits",
+            "meets limits",
+            "first token, median (s)",
+            "first token, 99th percentile (s)",
+            "later token, median (s)",
+            "requests/s",
+            "requests/s per 1024 chips",
+            "chip-seconds per token",
+        ],
+        rows=rows,
+    )
+
+
+def _plain(value: float) -> str:
+    return number(value) if math.isfinite(value) else BLANK
+
+
+def service_html(tables: Tables) -> HtmlTable:
+    """All measures of all services: a row per measure and host availability, a column per fabric."""
+    table = table_of(tables, "service")
+    fabrics = fabrics_in_order(list(table["fabric"]))
+    rows: list[list[str]] = []
+    for service in dict.fromkeys(str(name) for name in table["service"]):
+        mine = table[table["service"] == service]
+        rows.append([category_words(service)])
+        for measure in dict.fromkeys(str(name) for name in mine["measure"]):
+            of_measure = mine[mine["measure"] == measure]
+            for host in host_values(of_measure):
+                here = rows_of_host(of_measure, host)
+                cells = [_measured(here[here["fabric"] == fabric]) for fabric in fabrics]
+                rows.append([f"{measure} {_unit(str(here['unit'].iloc[0]))}, {host_words(host)}", *cells])
+    return HtmlTable(
+        caption="Measures of the services, by host availability, with 95 % intervals",
+        heads=["measure, hosts up", *(fabric_words(fabric) for fabric in fabrics)],
+        rows=rows,
+    )
+
+
+def _unit(unit: str) -> str:
+    return "" if unit in ("1", "") else f"({unit})"
+
+
+def _measured(rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return BLANK
+    value, low, high = (float(rows[name].iloc[0]) for name in ("value", "ci_low", "ci_high"))
+    if not math.isfinite(value):
+        return "never" if value > 0 else BLANK
+    if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
+        return number(value)
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def ledger_html(tables: Tables, scope: str) -> HtmlTable:
+    """Mean seconds per request by category, for all requests or those caught in a loss: a column per fabric."""
+    table = table_of(tables, "ledger")
+    table = table[table["scope"] == scope]
+    fabrics = fabrics_in_order(list(table["fabric"]))
+    rows: list[list[str]] = []
+    for service in dict.fromkeys(str(name) for name in table["service"]):
+        for host in host_values(table):
+            here = rows_of_host(table[table["service"] == service], host)
+            if here.empty:
+                continue
+            rows.append([f"{category_words(service)}, hosts up {host_words(host)}"])
+            for category in dict.fromkeys(str(name) for name in here["category"]):
+                of_category = here[here["category"] == category]
+                cells = [
+                    _cell(of_category[of_category["fabric"] == fabric], "seconds_per_request") for fabric in fabrics
+                ]
+                rows.append([category_words(category), *cells])
+    who = "all requests of the steady windows" if scope == "all" else "requests caught in a loss"
+    return HtmlTable(
+        caption=f"Mean seconds per request by category, {who}",
+        heads=["category", *(fabric_words(fabric) for fabric in fabrics)],
+        rows=rows,
+    )
+
+
+def chip_hours_html(tables: Tables) -> HtmlTable:
+    """Share of chip-hours by use, in percent: a column per fabric."""
+    table = table_of(tables, "chip_hours")
+    fabrics = fabrics_in_order(list(table["fabric"]))
+    rows: list[list[str]] = []
+    for size in sorted({int(size) for size in table["slice_chips"]}):
+        for host in host_values(table):
+            here = rows_of_host(table[table["slice_chips"] == size], host)
+            if here.empty:
+                continue
+            rows.append([f"slices of {size} chips, hosts up {host_words(host)}"])
+            for use in dict.fromkeys(str(name) for name in here["use"]):
+                of_use = here[here["use"] == use]
+                if float(of_use["share"].max()) > 0:
+                    cells = [_cell(of_use[of_use["fabric"] == f], "share", 100.0) for f in fabrics]
+                    rows.append([category_words(use), *cells])
+    return HtmlTable(
+        caption="Chip-hours by use, % of the pod's; uses that never occur are left out",
+        heads=["use", *(fabric_words(fabric) for fabric in fabrics)],
+        rows=rows,
+    )
+
+
+def _cell(rows: pd.DataFrame, column: str, scale: float = 1.0) -> str:
+    return BLANK if rows.empty else _plain(scale * float(rows[column].iloc[0]))
+
+
+def settings_html(context: ReportContext) -> HtmlTable:
+    """The effective configuration with the source of each value."""
+    return HtmlTable(
+        caption="Effective configuration of the run; values marked as assumptions are this project's guesses",
+        heads=["setting", "value", "source"],
+        rows=[[setting.label, setting.value, setting.mark or BLANK] for setting in context.marked_settings()],
+        texts=True,
+    )
+
+
+def definitions_html(tables: Tables) -> HtmlTable:
+    """How each number is defined: forms of availability, fabrics, measures of services."""
+    availability = table_of(tables, "availability")
+    shares = availability["time_share"].dropna() if len(availability) else pd.Series(dtype=float)
+    share = float(shares.iloc[0]) if len(shares) else None
+    rows = [["Availability of slices"]]
+    rows += [[form_words(form, share), FORM_MEANINGS[form]] for form in FORM_ORDER]
+    rows += [["Fabrics"]]
+    rows += [[fabric_words(fabric), meaning] for fabric, meaning in FABRIC_MEANINGS.items()]
+    rows += [["Promises and services"]]
+    rows += [[name, meaning] for name, meaning in DEFINITIONS.items()]
+    return HtmlTable(caption="Definitions", heads=["word", "meaning"], rows=rows, texts=True)
+
+
+DEFINITIONS = {
+    "cubes for a promise": "Fewest cubes (of 64 chips) with which all promised slices can be formed at once for the "
+    "stated share of time. Limits of switch ports are ignored.",
+    "cliff": "The smallest slice size whose expected share of the pod is under one half.",
+    "95 % interval": "Student's t over replications. For what is held, the same rule on the limits of the shares of "
+    "time. Where no variation was seen, none is printed.",
+    "closed form": "The value for hosts that fail independently; thin lines in the pictures.",
+    "time to first token": "From arrival at the router to the end of the pass that makes token 1; a loss never "
+    "resets it.",
+    "time per later token": "(last token - first token) / (tokens - 1), for answers of at least two tokens.",
+    "tokens in time": "Tokens of requests that met both limits, as a share of all tokens offered.",
+    "meets limits": "Some rate of requests keeps both limits for the stated share of requests.",
+    "queue": "Overloaded: more arrives than the replicas that are up can serve. Backlogged: the queue at the end is "
+    "over twice its mean, or never empty in the last tenth of the window. Else stable.",
+    "ledger": "Every second of a request is in exactly one category; the categories add up to its whole time.",
+    "chip-hours": "Each chip is at each instant in the first use that applies; the uses add up to the pod.",
+}

@@ -1,0 +1,151 @@
+"""The report page of a run: one HTML file with everything in it, for any width, light or dark, eye or ear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from sim.report import html_tables as tables_of_page
+from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
+from sim.report.html_tables import HtmlTable
+from sim.report.plots import Picture
+from sim.report.sentences import counted, sentences, size_sentences
+from sim.report.style import PAGE_COLOURS, inline_svg
+from sim.report.words import seconds
+
+LONG_TABLE_ROWS = 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A picture as the template needs it."""
+
+    title: str
+    alt: str
+    wide: Markup
+    narrow: Markup | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One section of the page: heading, words, a picture, tables; `absent` says why it is empty."""
+
+    ident: str
+    heading: str
+    words: list[str] = field(default_factory=list)
+    picture: Drawn | None = None
+    tables: list[HtmlTable] = field(default_factory=list)
+    absent: str = ""
+
+
+def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Picture]) -> str:
+    """The page as text. `plots` are the pictures of `plots.draw_pictures`; missing ones are left out and said so."""
+    sections = [
+        _section(tables, plots, "availability-table", "Availability, the table", "availability", "", _availability),
+        _section(tables, plots, "curves", "Availability over slice size", "availability", "availability"),
+        _section(tables, plots, "promises", "What a promise takes", "promise", "promise", _promises),
+        _section(tables, plots, "failure", "Tokens through a failure", "failure_story", "failure"),
+        _section(tables, plots, "slice-sizes", "What a bigger slice buys", "slice_sizes", "slice_sizes", _slice_sizes),
+        _section(tables, plots, "services", "Services", "service", "", _services),
+        _section(tables, plots, "ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
+        _section(tables, plots, "chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
+    ]
+    light = {name: colour for colour, (name, _) in PAGE_COLOURS.items()}
+    dark = dict(PAGE_COLOURS.values())
+    return _template().render(
+        context=context,
+        facts=_facts(context),
+        answer=sentences(tables),
+        warnings=list(context.warnings),
+        warned=counted(len(context.warnings), "warning"),
+        sections=sections,
+        settings=tables_of_page.settings_html(context),
+        definitions=tables_of_page.definitions_html(tables),
+        light=light,
+        dark=dark,
+        long_table=LONG_TABLE_ROWS,
+    )
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    text = files("sim.report").joinpath("page.html.j2").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(text)
+
+
+Fill = Callable[[Tables], tuple[list[str], list[HtmlTable]]]
+
+
+def _nothing(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [], []
+
+
+def _section(
+    tables: Tables,
+    plots: Mapping[str, Picture],
+    ident: str,
+    heading: str,
+    table: str,
+    picture: str,
+    fill: Fill = _nothing,
+) -> Section:
+    """A section about one table; `picture` is the name of its picture, or empty."""
+    if is_absent(tables, table):
+        return Section(ident=ident, heading=heading, absent=absence(table))
+    words, shown = fill(tables)
+    drawn = _drawn(plots[picture], ident) if picture in plots else None
+    return Section(ident=ident, heading=heading, words=words, picture=drawn, tables=shown)
+
+
+def _drawn(picture: Picture, ident: str) -> Drawn:
+    narrow = None if picture.narrow is None else Markup(inline_svg(picture.narrow_svg, f"{ident}-n"))
+    return Drawn(
+        title=picture.title,
+        alt=picture.alt,
+        wide=Markup(inline_svg(picture.wide_svg, f"{ident}-w")),
+        narrow=narrow,
+    )
+
+
+def _availability(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [], [tables_of_page.availability_html(tables)]
+
+
+def _promises(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    shown = [tables_of_page.promise_html(tables)]
+    if not is_absent(tables, "cliff"):
+        shown.append(tables_of_page.cliff_html(tables))
+    return [], shown
+
+
+def _slice_sizes(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return size_sentences(tables), [tables_of_page.slice_sizes_html(tables)]
+
+
+def _services(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [], [tables_of_page.service_html(tables)]
+
+
+def _ledgers(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    scopes = [scope for scope in ("all", "caught") if (table_of(tables, "ledger")["scope"] == scope).any()]
+    return [], [tables_of_page.ledger_html(tables, scope) for scope in scopes]
+
+
+def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [], [tables_of_page.chip_hours_html(tables)]
+
+
+def _facts(context: ReportContext) -> list[str]:
+    """Version, seed and run time, as far as they are known."""
+    facts = [f"opticube {context.version}"] if context.version else ["opticube"]
+    if context.seed is not None:
+        facts.append(f"seed {context.seed}")
+    if context.wall_time_s is not None:
+        facts.append(f"ran for {seconds(context.wall_time_s)}")
+    return facts

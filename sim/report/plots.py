@@ -1,0 +1,84 @@
+"""All pictures of a run by name, with what they show in words: for files, for the page, and for `Result.plot`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from sim.report.alt_texts import alt_text
+from sim.report.bars import chip_hours_by_use as chip_hours_by_use
+from sim.report.bars import request_ledger as request_ledger
+from sim.report.context import ServiceLimits, Tables, is_absent
+from sim.report.curves import availability_curves as availability_curves
+from sim.report.curves import promise_cubes as promise_cubes
+from sim.report.ladder import slice_size_ladder as slice_size_ladder
+from sim.report.story import failure_story as failure_story
+from sim.report.style import Panels, png_bytes, svg_text
+
+Draw = Callable[..., Panels]
+
+DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
+    "availability": ("availability", "Availability over slice size", availability_curves),
+    "promise": ("promise", "Cubes that a promise takes", promise_cubes),
+    "failure": ("failure_story", "Tokens through one failure", failure_story),
+    "slice_sizes": ("slice_sizes", "What a bigger slice buys", slice_size_ladder),
+    "ledger": ("ledger", "Where the seconds of a request go", request_ledger),
+    "chip_hours": ("chip_hours", "What the chips did", chip_hours_by_use),
+}
+"""Picture name -> (table that it needs, title, function)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """One picture: its file name, its title, what it shows in words, and its figures for a wide and a narrow page."""
+
+    name: str
+    title: str
+    alt: str
+    wide: Figure
+    narrow: Figure | None = None
+
+    @cached_property
+    def wide_svg(self) -> str:
+        """The wide figure as the text of an SVG file."""
+        return svg_text(self.wide)
+
+    @cached_property
+    def narrow_svg(self) -> str:
+        """The narrow figure as the text of an SVG file; the wide one where there is none."""
+        return self.wide_svg if self.narrow is None else svg_text(self.narrow)
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write the wide figure as `name.png` and `name.svg` into `folder` (which exists); returns the paths."""
+        png, svg = folder / f"{self.name}.png", folder / f"{self.name}.svg"
+        png.write_bytes(png_bytes(self.wide))
+        svg.write_text(self.wide_svg, encoding="utf-8")
+        return [png, svg]
+
+
+def draw_pictures(
+    tables: Tables, *, limits: Mapping[str, ServiceLimits] | None = None, narrow: bool = True
+) -> dict[str, Picture]:
+    """Every picture for which the run has a table; `narrow` also draws the versions for a page of 400 pixels."""
+    pictures = {}
+    for name, (table, title, draw) in DRAWINGS.items():
+        if is_absent(tables, table):
+            continue
+        extra = {"limits": limits} if name == "slice_sizes" else {}
+        pictures[name] = Picture(
+            name=name,
+            title=title,
+            alt=alt_text(name, tables),
+            wide=draw(tables, **extra).figure,
+            narrow=draw(tables, narrow=True, **extra).figure if narrow else None,
+        )
+    return pictures
+
+
+def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> list[Path]:
+    """Write each picture as PNG and SVG into `folder` (which exists); returns the paths."""
+    return [path for picture in pictures.values() for path in picture.save(folder)]

@@ -1,0 +1,28 @@
+"""The report as Markdown: the answer, the availability table, warnings, settings, and links to the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sim.report.sentences import sentences
+from sim.report.terminal import availability_table_text
+
+if TYPE_CHECKING:
+    from sim.report.context import ReportContext, Tables
+    from sim.report.plots import Picture
+
+
+def text_page(tables: Tables, context: ReportContext, pictures: Mapping[str, Picture]) -> str:
+    """One Markdown document; pictures are linked under `plots/`."""
+    lines = [f"# {context.name}", "", context.description, ""]
+    lines += [f"{text}\n" for text in sentences(tables)]
+    lines += ["## Availability", "", "```", availability_table_text(tables), "```", ""]
+    for picture in pictures.values():
+        lines += [f"## {picture.title}", "", f"![{picture.alt}](plots/{picture.name}.png)", ""]
+    if context.warnings:
+        lines += ["## Warnings", "", *(f"- {warning}" for warning in context.warnings), ""]
+    lines += ["## Configuration", "", "| setting | value | source |", "| --- | --- | --- |"]
+    lines += [f"| {s.label} | {s.value} | {s.mark} |" for s in context.marked_settings()]
+    lines += ["", f"opticube {context.version}, seed {context.seed}"]
+    return "\n".join(lines) + "\n"
