@@ -63,7 +63,11 @@ def view(data: bytearray) -> NDArray[np.uint8]:
 
 
 class Condition:
-    """A view of all components. Lists are per cube, `ends_out` per face (cube * 6 + dimension * 2 + side)."""
+    """A view of all components.
+
+    `hosts_out` and `shared_out` (racks, in-rack links) are per cube, `ends_out` per face (cube * 6 + dimension * 2 +
+    side), `out` counts everything that is down.
+    """
 
     def __init__(self, pod: AnyPod) -> None:
         """Everything is up."""
@@ -78,6 +82,7 @@ class Condition:
         self.cubes_shared_out = 0
         self.ends_out_total = 0
         self.switches_out = 0
+        self.out = 0
 
     def turn(self, kind: ComponentKind, component: int, up: int) -> None:
         """Set one component up (1) or down (0); it must have been the other."""
@@ -85,6 +90,7 @@ class Condition:
         assert bytes_up[component] != up, f"{kind} {component} is already {'up' if up else 'down'}"
         bytes_up[component] = up
         step = 1 - 2 * up
+        self.out += step
         if kind is HOST:
             self.hosts_out[component // HOSTS_PER_CUBE] += step
         elif kind is OCS:
@@ -137,3 +143,4 @@ class Condition:
         assert self.cubes_shared_out == sum(out > 0 for out in shared_out), "cubes without rack or links"
         assert self.ends_out_total == len(down[END]), "optical ends out"
         assert self.switches_out == len(down[OCS]), "switches out"
+        assert self.out == sum(len(components) for components in down.values()), "components out"

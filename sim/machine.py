@@ -22,8 +22,9 @@ from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, POSITIONS_PER_FACE, AnyPod, Pod
 from topology.shape import Shape
 
-_FAIL, _DETECT, _REPAIR = Verb.FAIL.value, Verb.DETECT.value, Verb.REPAIR.value
+_FAIL, _DETECT, _REPAIR, _STAGE = (verb.value for verb in (Verb.FAIL, Verb.DETECT, Verb.REPAIR, Verb.STAGE))
 _NAMES = {kind: kind.value for kind in ComponentKind}
+_STAGES = {stage: stage.value for stage in Stage}
 """Plain texts: the garbage collector leaves rows of plain texts and numbers alone, and there are very many."""
 
 
@@ -252,7 +253,7 @@ class Machine:
                 assert not self.trouble(job).hardware, f"job {job} can not run on hosts that are down"
             holding.stage = stage
             holding.speed_ppm = speed_ppm
-        self._write((self._clock.now, Verb.STAGE.value, "", -1, job, stage.value, speed_ppm))
+        self._write((self._clock.now, _STAGE, "", -1, job, _STAGES[stage], speed_ppm))
         self._checked()
 
     def set_speed(self, job: int, speed_ppm: int) -> None:
@@ -287,6 +288,8 @@ class Machine:
     def is_hurt(self, job: int) -> bool:
         """Whether the slice needs a component that is down and not yet believed down."""
         holding, up, believed = self.holdings[job], self.up, self.believed
+        if up.out == believed.out:
+            return False
         if holding.whole:
             for cube in holding.placed.cubes:
                 if up.hosts_out[cube] > believed.hosts_out[cube] or up.shared_out[cube] > believed.shared_out[cube]:
