@@ -53,9 +53,11 @@ class _Pod:
         self.drained = [False] * cubes
         self.on_host: list[dict[int, int]] = [{} for _ in range(trace.hosts)]
         self.stage: dict[int, Stage] = {}
-        self.speed_ppm: dict[int, int] = {}
+        self.lag_ppm: dict[int, int] = {}
         self.queued = 0
         self.held: dict[int, int] = {}
+        self.in_stage = dict.fromkeys(Stage, 0)
+        self.lagging = 0
         self.holds: dict[int, Placed] = {}
         self.down = self.drained_chips = self.stranded = self.open = 0
         for host in range(trace.hosts):
@@ -71,7 +73,7 @@ class _Pod:
         else:
             free = CHIPS_PER_HOST
             for job, chips in self.on_host[host].items():
-                self.held[job] += sign * chips
+                self._hold(job, sign * chips)
                 free -= chips
             if self.whole_cubes and self.hosts_out[cube]:
                 self.stranded += sign * free
@@ -126,10 +128,22 @@ class _Pod:
         del self.held[job]
         self._queue(job, 1)
 
-    def enter(self, job: int, stage: Stage) -> None:
-        """A job enters a stage; one that waits and holds nothing is in the queue."""
+    def _hold(self, job: int, chips: int) -> None:
+        """Add chips to what a job holds of hosts that are up."""
+        self.held[job] += chips
+        self.in_stage[self.stage[job]] += chips
+        self.lagging += chips * self.lag_ppm[job]
+
+    def enter(self, job: int, stage: Stage, speed_ppm: int) -> None:
+        """A job enters a stage, or changes its speed; one that waits and holds nothing is in the queue."""
+        chips = self.held.get(job, 0)
         self._queue(job, -1)
+        if chips:
+            self._hold(job, -chips)
         self.stage[job] = stage
+        self.lag_ppm[job] = FULL_SPEED_PPM - speed_ppm if stage is Stage.RUNNING else 0
+        if chips:
+            self._hold(job, chips)
         self._queue(job, 1)
 
     def _queue(self, job: int, sign: int) -> None:
@@ -155,9 +169,7 @@ def chip_us_by_use(trace: Trace, warmup_us: int = 0) -> dict[Use, int]:
         elif verb == Verb.RELEASE:
             pod.release(job)
         elif verb in (Verb.STAGE, Verb.SPEED):
-            pod.speed_ppm[job] = value
-            if verb == Verb.STAGE:
-                pod.enter(job, Stage(stage))
+            pod.enter(job, Stage(stage) if verb == Verb.STAGE else pod.stage[job], value)
     slowed = slowed_ppm_us // FULL_SPEED_PPM
     totals[Use.SLOWED] += slowed
     totals[Use.USEFUL] -= slowed
@@ -171,15 +183,9 @@ def _add(totals: dict[Use, int], pod: _Pod, length_us: int) -> int:
     totals[Use.DOWN] += pod.down * length_us
     totals[Use.STRANDED] += pod.stranded * length_us
     totals[Use.FRAGMENTED if pod.queued else Use.EMPTY] += pod.open * length_us
-    slowed_ppm = 0
-    for job, chips in pod.held.items():
-        stage = pod.stage[job]
-        if stage is Stage.RUNNING:
-            totals[Use.USEFUL] += chips * length_us
-            slowed_ppm += chips * (FULL_SPEED_PPM - pod.speed_ppm[job])
-        else:
-            totals[Use(stage.value)] += chips * length_us
-    return slowed_ppm * length_us
+    for stage, chips in pod.in_stage.items():
+        totals[Use.USEFUL if stage is Stage.RUNNING else Use(stage.value)] += chips * length_us
+    return pod.lagging * length_us
 
 
 def chip_hours_by_use(trace: Trace, warmup_us: int = 0) -> dict[Use, float]:

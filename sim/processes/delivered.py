@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import simpy
 
+from sim.histories import ComponentKind, Outages, sorted_outages
 from sim.machine import Machine
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
 from sim.processes.dispatch import Dispatcher, make_job
@@ -23,6 +25,28 @@ from topology.shape import Shape
 def jobs_in_demand(pod: AnyPod, slice_chips: int) -> int:
     """Slices of a size that a healthy pod of ideal wiring holds: floor(C / n), and by hosts below a cube."""
     return pod.hosts // hosts_of_slice(pod, slice_chips) * slices_per_host(slice_chips)
+
+
+def one_failure(
+    kind: ComponentKind, component: int, *, start_us: int, end_us: int, down_throughout: Sequence[int], horizon_us: int
+) -> list[Outages]:
+    """Sources for a picture of one failure: `component` is down in [start_us, end_us), hosts `down_throughout` always.
+
+    The hosts that are down throughout make the picture honest: they take the spare blocks that a static pod would
+    otherwise move to.
+    """
+    always = sorted_outages(
+        ComponentKind.HOST,
+        max(down_throughout, default=0) + 1,
+        horizon_us,
+        np.array(down_throughout, dtype=np.int64),
+        np.zeros(len(down_throughout), dtype=np.int64),
+        np.full(len(down_throughout), horizon_us, dtype=np.int64),
+    )
+    one = sorted_outages(
+        kind, component + 1, horizon_us, np.array([component]), np.array([start_us]), np.array([end_us])
+    )
+    return [always, one]
 
 
 def simulate_delivered(
