@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sim.closed_forms import CubeOdds
 from sim.condition import component_counts
+from sim.failure_logs import FailureLog, placed_by_number, placed_by_shuffle, read_failure_logs
 from sim.histories import US_PER_S, ComponentKind, FailureMode, Lives, Outages, draw_outages, failure_mode
+from sim.policies import HealthPolicy
 from sim.scenario import Scenario
 from sim.streams import Streams
+from topology.errors import refuse
 from topology.fabric import Fabric
 from topology.pod import AnyPod
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """The parts of one sweep point: the pod and its fabric, and every population that fails."""
+    """The parts of one sweep point: the pod and its fabric, every population that fails by a law, logs to replay."""
 
     scenario: Scenario
     pod: AnyPod
     fabric: Fabric
     modes: tuple[FailureMode, ...]
+    logs: tuple[FailureLog, ...] = ()
 
     def streams(self, replication: int) -> Streams:
         """The random streams of one replication."""
@@ -46,10 +50,42 @@ class Setup:
         scenario = self.scenario
         return scenario.failures.log is None and scenario.repair.crews is None and scenario.run.start == "stationary"
 
+    @property
+    def kinds(self) -> list[ComponentKind]:
+        """Every kind of component that fails, by a law or in a log."""
+        return [*(mode.kind for mode in self.modes), *(log.kind for log in self.logs)]
+
+    @property
+    def log_window_us(self) -> int | None:
+        """Length of the window of the logs, or None without one."""
+        return self.logs[0].window_us if self.logs else None
+
+    @property
+    def health(self) -> HealthPolicy:
+        """The policy of health; a log of detected failures needs no second detection."""
+        health, section = self.scenario.health, self.scenario.failures.log
+        if section is None or section.log_time == "occurred":
+            return health
+        return replace(health, detection_of=replace(health.detection_of, **{log.kind.value: 0.0 for log in self.logs}))
+
+    def logged(self, replication: int) -> list[Outages]:
+        """The outages of the logs, placed on this machine; a replication is the number of a shuffle."""
+        section, counts = self.scenario.failures.log, component_counts(self.pod)
+        placed: list[Outages] = []
+        for log in self.logs:
+            count = counts[log.kind]
+            if section is not None and section.place == "shuffled":
+                index = placed_by_shuffle(log, count, self.scenario.run.seed, replication)
+            else:
+                index = placed_by_number(log, count)
+            placed.append(log.outages(index, count))
+        return placed
+
     def histories(self, replication: int, horizon_us: int) -> list[Outages]:
         """Outages of every population up to the horizon, crews without limit."""
         streams = self.streams(replication)
-        return [draw_outages(Lives(mode, streams), horizon_us) for mode in self.modes]
+        drawn = [draw_outages(Lives(mode, streams), horizon_us) for mode in self.modes]
+        return [*drawn, *self.logged(replication)]
 
 
 def build_setup(scenario: Scenario) -> Setup:
@@ -69,7 +105,26 @@ def build_setup(scenario: Scenario) -> Setup:
         )
         for kind, section in scenario.failures.named().items()
     )
-    return Setup(scenario=scenario, pod=pod, fabric=scenario.pod.fabric, modes=modes)
+    return Setup(scenario=scenario, pod=pod, fabric=scenario.pod.fabric, modes=modes, logs=_read_logs(scenario))
+
+
+def _read_logs(scenario: Scenario) -> tuple[FailureLog, ...]:
+    section = scenario.failures.log
+    if section is None or section.path is None:
+        return ()
+    logs = read_failure_logs(
+        section.path,
+        log_format=None if section.format == "auto" else section.format,
+        components=section.components,
+        window=section.window,
+        causes=section.causes,
+    )
+    twice = [log.kind for log in logs if getattr(scenario.failures, log.kind.value) is not None]
+    if twice:
+        raise refuse(
+            f"failures.{twice[0]}", f"{section.path} holds outages of this kind already", "remove one of the two"
+        )
+    return logs
 
 
 def seconds_to_us(seconds: float) -> int:

@@ -75,10 +75,13 @@ USES = (
 """Uses of chip-hours, in the order in which they are accounted (design: measures, section 2)."""
 
 SERVICE_UNITS = {
-    "tokens_in_time": "1", "slo_attainment": "1", "offered_tokens": "tokens", "tokens_per_s": "1/s",
-    "requests_per_s": "1/s", "capacity_requests_per_s": "1/s", "ttft_p50_s": "s", "ttft_p99_s": "s",
-    "tpot_p50_s": "s", "tpot_p99_s": "s", "itl_p50_s": "s", "itl_p99_s": "s", "end_to_end_p50_s": "s",
-    "end_to_end_p99_s": "s",
+    "tokens_in_time": "1", "slo_attainment": "1", "tokens_per_s": "1/s", "requests_per_s": "1/s",
+    "offered_requests_per_s": "1/s", "capacity_requests_per_s": "1/s", "load_of_capacity": "1",
+    "replicas_up_mean": "replicas", "all_replicas_up": "1", "ttft_p50_s": "s", "ttft_p99_s": "s", "tpot_p50_s": "s",
+    "tpot_p99_s": "s", "itl_p50_s": "s", "itl_p99_s": "s", "end_to_end_p50_s": "s", "end_to_end_p99_s": "s",
+    "batch_mean": "sequences", "kv_occupancy": "1", "chip_s_per_token_in_time": "chip s", "losses_per_day": "1/day",
+    "tokens_missed_per_loss": "tokens", "requests_caught_per_loss": "requests",
+    "tokens_recomputed_per_loss": "tokens", "queue_stable": "1", "queue_backlogged": "1", "queue_overloaded": "1",
 }  # fmt: skip
 """Measures of a service with their units."""
 

@@ -8,7 +8,6 @@ there. A part is complete or absent: it is written beside its place and renamed.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import io
@@ -25,33 +24,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from topology.errors import EnvironmentFault, refuse
+from sim.files import disk_fault, write_whole
+from topology.errors import refuse
 
 MANIFEST = "manifest.json"
 SCENARIO = "scenario.yaml"
 PARTS = "parts"
-
-
-def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file so that it is there whole or not at all; raises EnvironmentFault when the disk refuses."""
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise disk_fault(path, error) from error
-
-
-def disk_fault(path: Path, error: OSError) -> EnvironmentFault:
-    """The computer's refusal in words: full, not permitted, or whatever it says."""
-    reason = {errno.ENOSPC: "the disk is full", errno.EACCES: "no permission", errno.EROFS: "read-only"}
-    return EnvironmentFault(f"{path}: can not be written: {reason.get(error.errno or 0, error.strerror or str(error))}")
 
 
 def table_bytes(table: pd.DataFrame) -> bytes:

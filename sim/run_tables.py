@@ -114,13 +114,15 @@ SLICE_SIZES = TableSpec(
         Column("shape", DType.TEXT, "chips", "slice of one replica"),
         Column("chips", DType.INT, "chips", "chips of one replica"),
         Column("fits", DType.BOOL, "", "weights and one longest request fit its memory"),
-        Column("meets", DType.BOOL, "", "some rate of requests meets the limits"),
-        Column("ttft_p50_s", DType.FLOAT, "s", "median time to first token at the greatest rate within the limits"),
-        Column("ttft_p99_s", DType.FLOAT, "s", "99th percentile of the time to first token at that rate"),
-        Column("tpot_p50_s", DType.FLOAT, "s", "median time per later token at that rate"),
+        Column("meets", DType.BOOL, "", "the limits are met at a tenth of its saturated rate, or more"),
+        Column("ttft_p50_s", DType.FLOAT, "s", "median time to first token of an otherwise idle replica"),
+        Column("ttft_p99_s", DType.FLOAT, "s", "99th percentile of the time to first token of an idle replica"),
+        Column("tpot_p50_s", DType.FLOAT, "s", "median time per later token of an idle replica"),
         Column("capacity_requests_per_s", DType.FLOAT, "1/s", "greatest rate within the limits, one replica"),
         Column("requests_per_s_per_1024_chips", DType.FLOAT, "1/s", "that rate for 1024 chips of such replicas"),
-        Column("chip_s_per_token", DType.FLOAT, "chip s", "chip-seconds per token in time at that rate"),
+        Column(
+            "chip_s_per_token", DType.FLOAT, "chip s", "chip-seconds per token at the greatest rate within the limits"
+        ),
     ),
 )
 LEDGER = TableSpec(

@@ -32,6 +32,7 @@ from sim.scenario_parts import Expectation, FailuresSection, PodSection, RunSect
 from sim.scenario_services import ServingSection
 from sim.strict_yaml import Document, KeyPath, parse_document, read_bytes, scalar_value
 from topology.errors import Fault, InputError, refuse
+from topology.units import Unit
 
 POINTS_MAX = 2_000
 """Most sweep points of one scenario."""
@@ -120,6 +121,13 @@ def expand(scenario: Scenario) -> list[Point]:
     return list(_points(document, _sweep_of(document)))
 
 
+def resweep(scenario: Scenario, keys: Mapping[str, Sequence[object]]) -> Scenario:
+    """The same scenario swept over other keys; raises InputError where a key or a value is wrong."""
+    data = scenario.model_dump(mode="json", exclude_unset=True)
+    data["sweep"] = {key: list(values) for key, values in keys.items()}
+    return scenario_of(Document(scenario.name, data))
+
+
 def resolved_yaml(scenario: Scenario) -> str:
     """The scenario with every default written out: all that can change a number. Loads again to an equal scenario."""
     data = scenario.model_dump(mode="json", exclude_none=True)
@@ -128,8 +136,12 @@ def resolved_yaml(scenario: Scenario) -> str:
 
 @cache
 def scenario_schema() -> dict[str, Any]:
-    """The JSON schema of a scenario file."""
+    """The JSON schema of a scenario file; defaults are given as a file would have them, with units."""
     schema = Scenario.model_json_schema()
+    for section in schema["$defs"].values():
+        for value in section.get("properties", {}).values():
+            if "unit" in value and isinstance(value.get("default"), float):
+                value["default"] = Unit(value["unit"]).text(value["default"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "opticube scenario"}
 
 

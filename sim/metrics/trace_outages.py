@@ -20,9 +20,9 @@ def outages_of_trace(trace: Trace, counts: dict[ComponentKind, int], kinds: Sequ
     for time_us, verb, kind_name, component, _, _, _ in trace.rows:
         if kind_name not in found:
             continue
-        if verb is Verb.FAIL:
+        if verb == Verb.FAIL:
             open_since[kind_name, component] = time_us
-        elif verb is Verb.REPAIR:
+        elif verb == Verb.REPAIR:
             found[kind_name].append((component, open_since.pop((kind_name, component)), time_us))
     for (kind_name, component), start_us in open_since.items():
         found[kind_name].append((component, start_us, trace.horizon_us))

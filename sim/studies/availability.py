@@ -6,6 +6,7 @@ at each capacity; rows of the tables are made from those of all replications.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from sim import closed_forms
 from sim.build import Setup, seconds_to_us
+from sim.condition import component_counts
 from sim.histories import ComponentKind, Outages
 from sim.metrics.availability import (
     CapacityTimes,
@@ -31,7 +33,10 @@ from sim.metrics.availability import (
 from sim.metrics.intervals import Estimate, agrees_with, mean_estimate
 from sim.metrics.replicas import ReplicaDemand, ReplicaTimes, time_with_replicas
 from sim.metrics.segments import segments_of
+from sim.metrics.trace_outages import outages_of_trace
+from sim.studies.delivered import play
 from topology.fabric import Fabric
+from topology.pod import CHIPS_PER_CUBE
 
 Ints = NDArray[np.int64]
 Key = tuple[Fabric, int]
@@ -43,7 +48,7 @@ class AvailabilitySample:
     """What one history gives: per fabric and size the time at each capacity and the value of the light form.
 
     `capacity` holds one row, or a row per day where the history is a log. `replicas` holds the time with each number of
-    replicas of the services up. `hosts_up` is the mean share of hosts up.
+    replicas of the services up. `hosts_up` is the mean share of hosts up, `failure_draws` a digest of the outages.
     """
 
     replication: int
@@ -51,20 +56,35 @@ class AvailabilitySample:
     with_light: Mapping[Key, float]
     replicas: Mapping[Fabric, ReplicaTimes]
     hosts_up: float
+    failure_draws: str
 
 
 def span_us(setup: Setup) -> tuple[int, int]:
-    """First and last instant that are measured: after the warm-up, before the horizon."""
+    """First and last instant that are measured: after the warm-up, before the horizon (the end of a log's window)."""
     study = setup.scenario.study.availability
     assert study is not None
-    return seconds_to_us(setup.scenario.run.warmup), seconds_to_us(study.horizon)
+    return seconds_to_us(setup.scenario.run.warmup), setup.log_window_us or seconds_to_us(study.horizon)
+
+
+def replication_count(setup: Setup) -> int:
+    """Histories of the study: as many as it says; of a log as many as there are shuffles."""
+    study, log = setup.scenario.study.availability, setup.scenario.failures.log
+    assert study is not None
+    return study.replications if log is None else log.shuffles
 
 
 def sample_histories(setup: Setup, fabrics: Sequence[Fabric], replication: int) -> AvailabilitySample:
-    """Draw one history and measure every fabric and size on it."""
-    from_us, until_us = span_us(setup)
-    outages = setup.histories(replication, until_us)
-    return measure_outages(setup, outages, (from_us, until_us), fabrics, replication)
+    """Draw (or replay) one history and measure every fabric and size on it.
+
+    Where crews are scarce, outages depend on who waits for whom: then the history is played by SimPy, without jobs.
+    """
+    span = span_us(setup)
+    if setup.scenario.repair.crews is None:
+        outages = setup.histories(replication, span[1])
+    else:
+        trace = play(setup, CHIPS_PER_CUBE, replication, span[1], jobs=0)
+        outages = outages_of_trace(trace, component_counts(setup.pod), setup.kinds)
+    return measure_outages(setup, outages, span, fabrics, replication, daily=bool(setup.logs))
 
 
 def replica_demands(setup: Setup) -> tuple[ReplicaDemand, ...]:
@@ -117,7 +137,18 @@ def measure_outages(
         with_light=with_light,
         replicas={f: time_with_replicas(segments, setup.pod, f, demands) for f in fabrics} if demands else {},
         hosts_up=hosts_up,
+        failure_draws=outages_digest(outages),
     )
+
+
+def outages_digest(outages: Sequence[Outages]) -> str:
+    """Digest of a history: equal exactly when every outage of every population is."""
+    digest = hashlib.sha256()
+    for part in outages:
+        digest.update(part.kind.value.encode())
+        for column in (part.component, part.start_us, part.end_us):
+            digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _gathered(times: CapacityTimes, edges: Ints, coarse: Ints) -> CapacityTimes:

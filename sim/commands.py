@@ -1,0 +1,207 @@
+"""What the commands `run`, `replay` and `report` do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sim.build import build_setup
+from sim.cli_output import say, say_json
+from sim.exit_codes import ExitStatus
+from sim.result import Result
+from sim.run_folder import SCENARIO, open_run_folder, read_manifest, read_tables
+from sim.scenario import Scenario, expand, load_scenario, resolved_yaml
+from sim.simulation import Progress, run_into
+from sim.studies.availability import replication_count, replication_rows, sample_histories
+from sim.studies.delivered import delivered_count, delivered_sizes, sample_delivered
+from topology.errors import refuse
+
+
+def run_command(
+    scenarios: Sequence[str],
+    overrides: Sequence[str],
+    out: Path | None,
+    workers: int | None,
+    resume: bool,
+    as_json: bool,
+) -> int:
+    """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs."""
+    loaded = [load_scenario(name, overrides) for name in scenarios]
+    for scenario in loaded:
+        for point in expand(scenario):
+            build_setup(point.scenario)
+    documents: list[dict[str, Any]] = []
+    missed = False
+    for scenario in loaded:
+        place = out / scenario.name if out is not None and len(loaded) > 1 else out
+        if place is not None and resume and _is_finished(place, scenario):
+            say(f"{place}: finished already, nothing to do") if not as_json else None
+            documents.append({"scenario": scenario.name, "folder": str(place), "finished_before": True})
+            continue
+        result = _run_one(scenario, place, workers, resume, quiet=as_json)
+        missed = missed or not result.met_expectations
+        documents.append(_document(result))
+        if not as_json:
+            _print_result(result)
+    if as_json:
+        say_json(documents[0] if len(documents) == 1 else {"runs": documents})
+    return ExitStatus.FAILED if missed else ExitStatus.DONE
+
+
+def _is_finished(place: Path, scenario: Scenario) -> bool:
+    return (place / "manifest.json").exists() and (place / SCENARIO).read_text("utf-8") == resolved_yaml(scenario)
+
+
+def _run_one(scenario: Scenario, place: Path | None, workers: int | None, resume: bool, *, quiet: bool) -> Result:
+    if not quiet:
+        _print_configuration(scenario)
+    with (
+        open_run_folder(place, scenario.name, resume=resume, scenario_yaml=resolved_yaml(scenario)) as folder,
+        shown_progress(quiet) as progress,
+    ):
+        return run_into(folder, scenario, workers=workers, progress=progress)
+
+
+def _print_configuration(scenario: Scenario) -> None:
+    from sim.effective import effective_settings
+
+    say(f"{scenario.name}: {scenario.description}" if scenario.description else scenario.name)
+    settings = effective_settings(scenario)
+    width = max(len(label) for label, _, _ in settings)
+    for label, value, mark in settings:
+        say(f"  {label.ljust(width)}  {value}" + (f"  [{mark}]" if mark else ""))
+    say()
+
+
+def _print_result(result: Result) -> None:
+    from sim.report.terminal import answer_text, availability_table_text
+
+    say(availability_table_text(result.tables))
+    say()
+    say(answer_text(result.tables))
+    for warning in result.warnings:
+        say(f"warning: {warning}")
+    say()
+    say(f"report: {result.folder}/report.html   tables: {result.folder}/tables   summary: {result.folder}/summary.csv")
+
+
+def _document(result: Result) -> dict[str, Any]:
+    """One run for programs."""
+    summary = result.tables["summary"]
+    return {
+        "scenario": result.scenario.name,
+        "folder": str(result.folder),
+        "sentence": result.sentence,
+        "warnings": list(result.warnings),
+        "expectations": [{"met": verdict.met, "text": verdict.text} for verdict in result.verdicts],
+        "manifest": dict(result.manifest),
+        "summary": summary.astype(object).where(summary.notna(), None).to_dict("records"),
+    }
+
+
+@contextmanager
+def shown_progress(quiet: bool) -> Iterator[Progress | None]:
+    """Progress with an estimate of the time left on a terminal, a plain line now and then elsewhere."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _PlainProgress()
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def show(done: int, total: int, about: str) -> None:
+            bar.update(task, completed=done, total=total, description=about)
+
+        yield show
+
+
+class _PlainProgress:
+    """A line on standard error when what is done changes, and each further quarter of the tasks."""
+
+    def __init__(self) -> None:
+        self._said: tuple[str, int] | None = None
+
+    def __call__(self, done: int, total: int, about: str) -> None:
+        quarter = 4 * done // max(total, 1)
+        if self._said != (about, quarter):
+            self._said = (about, quarter)
+            sys.stderr.write(f"{about}: {done} of {total} tasks\n")
+
+
+def report_command(run: Path, form: str) -> int:
+    """Write the report of a finished run again, from its tables."""
+    from sim.report.write import write_report
+    from sim.simulation import context_of
+
+    if form not in ("html", "md"):
+        raise refuse("--format", f"`{form}` is no format of a report", "write html or md")
+    read_manifest(run)
+    tables = read_tables(run)
+    scenario = load_scenario(str((run / SCENARIO).resolve()))
+    context = context_of(scenario, read_manifest(run))
+    written = write_report(run, tables, context, form=form)
+    say(str(written))
+    return ExitStatus.DONE
+
+
+def replay_command(run: Path, point: int, replication: int, as_json: bool) -> int:
+    """Simulate one replication of one point again; status 1 where it differs from what the run stored."""
+    tables = read_tables(run)
+    scenario = load_scenario(str((run / SCENARIO).resolve()))
+    points = expand(scenario)
+    if point >= len(points):
+        raise refuse("--point", f"the run has points 0 to {len(points) - 1}", "write one of them")
+    rows = replayed_rows(points[point].scenario, replication)
+    stored = tables["replications"]
+    same = True
+    for row in rows:
+        match = stored[
+            (stored["fabric"] == row["fabric"])
+            & (stored["host_availability"] == row["host_availability"])
+            & (stored["slice_chips"] == row["slice_chips"])
+            & (stored["form"] == row["form"])
+            & (stored["replication"] == replication)
+        ]
+        row["stored"] = float(match["value"].iloc[0]) if len(match) else None
+        row["same"] = bool((match["value"] == row["value"]).any())
+        same = same and row["same"]
+    document = {"run": str(run), "point": point, "replication": replication, "same": same, "values": rows}
+    if as_json:
+        say_json(document)
+    else:
+        for row in rows:
+            verdict = "same" if row["same"] else f"stored: {row['stored']}"
+            say(f"{row['form']:20} {row['slice_chips']:5} chips  {row['value']:.9f}  {verdict}")
+        say("replayed: equal to the stored run" if same else "replayed: NOT equal to the stored run")
+    return ExitStatus.DONE if same else ExitStatus.FAILED
+
+
+def replayed_rows(scenario: Scenario, replication: int) -> list[dict[str, Any]]:
+    """Rows of the table `replications` of one replication of a point, simulated anew in this process."""
+    from sim.points import delivered_replications, host_availability_of
+
+    setup = build_setup(scenario)
+    study = scenario.study
+    rows: list[dict[str, Any]] = []
+    samples = []
+    if study.availability is not None and replication < replication_count(setup):
+        samples = [sample_histories(setup, [setup.fabric], replication)]
+        rows += replication_rows(setup, samples, host_availability_of(setup, samples))
+    if study.delivered is not None and replication < delivered_count(setup):
+        for chips in delivered_sizes(setup):
+            own = [sample_delivered(setup, chips, replication)]
+            rows += delivered_replications(setup, chips, own, host_availability_of(setup, samples))
+    if not rows:
+        raise refuse("--replication", f"the point has no replication {replication}", "write a smaller number")
+    return rows

@@ -1,0 +1,185 @@
+"""Sweep points of a run, one group of a shared history after the other: tasks out, rows of the tables back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from sim.build import Setup, build_setup
+from sim.executors import map_tasks
+from sim.histories import ComponentKind
+from sim.metrics.availability import expected_share, stacked
+from sim.metrics.intervals import Estimate
+from sim.metrics.replicas import ReplicaTimes, stacked_replicas
+from sim.run_tables import make_table
+from sim.scenario import Point, Scenario
+from sim.studies.availability import (
+    AvailabilitySample,
+    availability_rows,
+    estimate_row,
+    replication_count,
+    replication_rows,
+    sample_histories,
+)
+from sim.studies.delivered import (
+    DeliveredSample,
+    chip_hour_rows,
+    delivered_count,
+    delivered_estimate,
+    delivered_sizes,
+    logged_hosts_up,
+    sample_delivered,
+)
+from sim.studies.promise import cliff_row, promise_rows
+from sim.studies.service_rows import serving_rows
+from sim.studies.serving import ServingOutcome, serving_study
+from sim.summary import summary_rows
+
+Row = dict[str, Any]
+Advance = Callable[[int, str], None]
+"""Called with the number of tasks that have finished and what they were about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointResult:
+    """One finished sweep point: its tables, and values for the page, the manifest and later tables."""
+
+    index: int
+    tables: dict[str, pd.DataFrame]
+    values: dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class PointRunner:
+    """Runs sweep points; keeps the outcomes of services, which points with other fabrics share."""
+
+    executor: Executor | None
+    advance: Advance
+    _services: dict[str, ServingOutcome] = field(default_factory=dict)
+
+    def run_group(self, points: Sequence[Point]) -> Iterator[PointResult]:
+        """Run points that share their failure histories (see `history_groups`), in order."""
+        setups = [build_setup(point.scenario) for point in points]
+        first, fabrics = setups[0], list(dict.fromkeys(setup.fabric for setup in setups))
+        samples: list[AvailabilitySample] = []
+        if first.scenario.study.availability is not None:
+            tasks = [(first, fabrics, replication) for replication in range(replication_count(first))]
+            for sample in map_tasks(self.executor, sample_histories, tasks):
+                samples.append(sample)
+                self.advance(1, "failure histories")
+        delivered = self._delivered(setups)
+        serving = self._serving(first.scenario)
+        for point, setup, own in zip(points, setups, delivered, strict=True):
+            yield _point_result(point, setup, samples, own, serving)
+
+    def _delivered(self, setups: Sequence[Setup]) -> list[dict[int, list[DeliveredSample]]]:
+        """Per setup and slice size, the replications of the study `delivered`."""
+        study = setups[0].scenario.study.delivered
+        found: list[dict[int, list[DeliveredSample]]] = [{} for _ in setups]
+        if study is None:
+            return found
+        tasks = [
+            (number, (setup, chips, replication))
+            for number, setup in enumerate(setups)
+            for chips in delivered_sizes(setup)
+            for replication in range(delivered_count(setup))
+        ]
+        results = map_tasks(self.executor, sample_delivered, [given for _, given in tasks])
+        for (number, (_, chips, _)), sample in zip(tasks, results, strict=True):
+            found[number].setdefault(chips, []).append(sample)
+            self.advance(1, "slices through failures")
+        return found
+
+    def _serving(self, scenario: Scenario) -> ServingOutcome | None:
+        """The services token by token; shared by all points that differ in nothing that a service sees."""
+        if scenario.serving is None:
+            return None
+        parts = scenario.model_dump(mode="json", include={"serving", "run", "recovery", "health"})
+        key = json.dumps(parts, sort_keys=True)
+        if key not in self._services:
+            self._services[key] = serving_study(scenario, self.executor, self.advance)
+        return self._services[key]
+
+
+def history_groups(points: Sequence[Point]) -> list[list[Point]]:
+    """Points that differ in their fabric alone, together, in order of their first point."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        parts = point.scenario.model_dump(mode="json")
+        parts["pod"].pop("fabric")
+        groups.setdefault(json.dumps(parts, sort_keys=True), []).append(point)
+    return list(groups.values())
+
+
+def host_availability_of(setup: Setup, samples: Sequence[AvailabilitySample]) -> float:
+    """Availability of hosts: of their law, or as the log has it."""
+    if ComponentKind.HOST not in [log.kind for log in setup.logs]:
+        return setup.odds.host
+    return samples[0].hosts_up if samples else logged_hosts_up(setup)
+
+
+def _point_result(
+    point: Point,
+    setup: Setup,
+    samples: Sequence[AvailabilitySample],
+    delivered: dict[int, list[DeliveredSample]],
+    serving: ServingOutcome | None,
+) -> PointResult:
+    host = host_availability_of(setup, samples)
+    rows: dict[str, list[Row]] = {"availability": [], "replications": [], "chip_hours": []}
+    expected: dict[int, Estimate] = {}
+    if samples:
+        rows["availability"] = availability_rows(setup, samples, host)
+        rows["replications"] = replication_rows(setup, samples, host)
+        expected = _expected(setup, samples)
+        rows["cliff"] = [cliff_row(setup, {chips: estimate.value for chips, estimate in expected.items()}, host)]
+    rows["promise"] = promise_rows(setup, host)
+    for chips, own in delivered.items():
+        estimate = delivered_estimate(own, expected.get(chips))
+        rows["availability"].append(estimate_row(setup, chips, "delivered", estimate, host))
+        rows["chip_hours"] += chip_hour_rows(setup, chips, own, host)
+        rows["replications"] += delivered_replications(setup, chips, own, host)
+    if serving is not None:
+        replicas = _replicas(setup, samples)
+        for name, more in serving_rows(setup, serving, replicas, host).items():
+            rows.setdefault(name, []).extend(more)
+    rows["summary"] = summary_rows(point.scenario.name, point.index, setup.fabric.value, rows)
+    settings = dict(point.settings)
+    tables = {name: make_table(name, found, settings) for name, found in rows.items() if found}
+    draws = hashlib.sha256("".join(sample.failure_draws for sample in samples).encode()).hexdigest()[:16]
+    values = {"host_availability": host, "failure_draws": draws}
+    return PointResult(index=point.index, tables=tables, values=values)
+
+
+def _expected(setup: Setup, samples: Sequence[AvailabilitySample]) -> dict[int, Estimate]:
+    sizes = [chips for fabric, chips in samples[0].capacity if fabric is setup.fabric]
+    times = {chips: stacked([sample.capacity[setup.fabric, chips] for sample in samples]) for chips in sizes}
+    return {chips: expected_share(each) for chips, each in times.items()}
+
+
+def _replicas(setup: Setup, samples: Sequence[AvailabilitySample]) -> ReplicaTimes | None:
+    parts = [sample.replicas[setup.fabric] for sample in samples if setup.fabric in sample.replicas]
+    return stacked_replicas(parts) if parts else None
+
+
+def delivered_replications(
+    setup: Setup, chips: int, samples: Sequence[DeliveredSample], host_availability: float
+) -> list[Row]:
+    """Rows of the table `replications`: `delivered` of every replication at one size."""
+    return [
+        {
+            "fabric": setup.fabric.value,
+            "host_availability": host_availability,
+            "slice_chips": chips,
+            "form": "delivered",
+            "replication": sample.replication,
+            "value": sample.delivered,
+        }
+        for sample in samples
+    ]

@@ -1,0 +1,72 @@
+"""What a run gives back: its tables by name, the sentence that sums them up, pictures, and a page for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from sim.report.context import ReportContext
+from sim.run_tables import SPECS
+
+if TYPE_CHECKING:
+    from sim.report.figures import Plots
+    from sim.scenario import Scenario
+    from sim.summary import Verdict
+
+
+@dataclass(frozen=True)
+class Result:
+    """One finished run. `tables` holds pandas tables by name; `folder` is where it was written, or None.
+
+    `result.availability` is short for `result.tables["availability"]`, and so on for every declared table;
+    `result.plot.availability()` and the like return matplotlib axes.
+    """
+
+    scenario: Scenario
+    tables: Mapping[str, pd.DataFrame]
+    context: ReportContext
+    manifest: Mapping[str, Any]
+    verdicts: tuple[Verdict, ...] = ()
+    folder: Path | None = None
+    _cached: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        """A table by its name; an empty one where the scenario does not ask for it."""
+        if name in SPECS:
+            return self.tables[name] if name in self.tables else SPECS[name].make([])
+        raise AttributeError(f"a result has no table {name!r}; tables: {', '.join(SPECS)}")
+
+    @property
+    def sentence(self) -> str:
+        """The answer in plain words, computed from the tables."""
+        from sim.report.sentences import sentence
+
+        return sentence(self.tables)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of this run, each a method that returns matplotlib axes."""
+        from sim.report.figures import Plots
+
+        return Plots(self.tables, self.context)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the run warns about, in words."""
+        return tuple(self.context.warnings)
+
+    @property
+    def met_expectations(self) -> bool:
+        """Whether every bound of the scenario's `expect:` was met."""
+        return all(verdict.met for verdict in self.verdicts)
+
+    def _repr_html_(self) -> str:
+        table = self.availability
+        shown = table[table["form"] != "expected_with_light"] if not table.empty else self.summary
+        body = shown.to_html(index=False, na_rep="", float_format=lambda value: f"{value:.4g}", max_rows=24)
+        return f"<p><strong>{escape(self.context.name)}</strong>: {escape(self.sentence)}</p>{body}"

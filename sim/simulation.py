@@ -1,0 +1,222 @@
+"""Load and run scenarios: tasks on an executor, tables point by point, a run folder, the report.
+
+load   a scenario from a file or by name     run   a scenario -> Result
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sim.build import build_setup
+from sim.differences import difference_table
+from sim.effective import effective_settings
+from sim.executors import open_executor
+from sim.points import PointResult, PointRunner, history_groups
+from sim.report.context import ReportContext, ServiceLimits
+from sim.result import Result
+from sim.run_folder import RunFolder, open_run_folder, table_digest
+from sim.run_tables import SPECS
+from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
+from sim.studies.availability import replication_count
+from sim.summary import judge_expectations
+from sim.warnings_of_run import run_warnings
+
+Progress = Callable[[int, int, str], None]
+"""Called with tasks done, tasks in all (0: not known), and what is being done."""
+
+
+def load(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+    """Load a scenario file, or a shipped scenario by name, with overrides such as `["run.seed=7"]`.
+
+    Raises InputError, with one fault per thing that is wrong.
+    """
+    return load_scenario(path_or_name, overrides)
+
+
+def run(
+    scenario: Scenario,
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a scenario and return its `Result`; the result does not depend on `workers` or `executor`.
+
+    `out` names the run folder to write; without it nothing is written. Tasks run on `executor` (any
+    `concurrent.futures.Executor`), else on `workers` processes (one per core; 1 means in this process).
+    """
+    if out is None:
+        return _run(scenario, None, workers, executor, progress)
+    with open_run_folder(Path(out), scenario.name, resume=resume, scenario_yaml=resolved_yaml(scenario)) as folder:
+        return run_into(folder, scenario, workers=workers, executor=executor, progress=progress)
+
+
+def run_into(
+    folder: RunFolder,
+    scenario: Scenario,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run into an open folder: finished points are taken from it, tables, manifest and report are written to it."""
+    from sim.report.write import write_report
+
+    result = _run(scenario, folder, workers, executor, progress)
+    folder.write_tables(result.tables)
+    write_report(folder.path, result.tables, result.context)
+    folder.write_manifest(result.manifest)
+    return Result(**(vars(result) | {"folder": folder.path}))
+
+
+def _run(
+    scenario: Scenario,
+    folder: RunFolder | None,
+    workers: int | None,
+    executor: Executor | None,
+    progress: Progress | None,
+) -> Result:
+    began = time.monotonic()
+    points = expand(scenario)
+    counter = _Counter(progress, _tasks_of(points))
+    with ExitStack() as stack:
+        pool = stack.enter_context(open_executor(workers)) if executor is None else executor
+        runner = PointRunner(executor=pool, advance=counter.advance)
+        results = _run_points(points, runner, folder)
+    tables = _joined(scenario, results)
+    return _result(scenario, points, results, tables, time.monotonic() - began)
+
+
+def _run_points(points: Sequence[Point], runner: PointRunner, folder: RunFolder | None) -> list[PointResult]:
+    """All points in order; those that the folder holds are read, the others run and written as they finish."""
+    found: dict[int, PointResult] = {}
+    for group in history_groups(points):
+        waiting: list[Point] = []
+        for point in group:
+            part = folder.read_part(point.index) if folder is not None else None
+            if part is None:
+                waiting.append(point)
+            else:
+                found[point.index] = PointResult(index=point.index, tables=part[0], values=part[1])
+        if not waiting:
+            continue
+        for result in runner.run_group(waiting):
+            found[result.index] = result
+            if folder is not None:
+                folder.write_part(result.index, result.tables, result.values)
+    return [found[point.index] for point in points]
+
+
+def _tasks_of(points: Sequence[Point]) -> int:
+    """About how many tasks there are, for the progress line."""
+    tasks = 0
+    for group in history_groups(points):
+        study = group[0].scenario.study
+        if study.availability is not None:
+            tasks += replication_count(build_setup(group[0].scenario))
+        if study.delivered is not None:
+            tasks += len(group) * study.delivered.replications * len(study.delivered.slice_chips)
+    return tasks
+
+
+class _Counter:
+    """Counts tasks and tells whoever wants to know."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def advance(self, tasks: int, about: str) -> None:
+        self._done += tasks
+        if self._progress is not None:
+            self._progress(self._done, max(self._total, self._done), about)
+
+
+def _joined(scenario: Scenario, results: Sequence[PointResult]) -> dict[str, pd.DataFrame]:
+    """The tables of all points, one below the other, and the paired differences between fabrics."""
+    tables: dict[str, pd.DataFrame] = {}
+    for name in SPECS:
+        parts = [result.tables[name] for result in results if name in result.tables]
+        if parts:
+            tables[name] = pd.concat(parts, ignore_index=True)
+    if "slice_sizes" in tables:
+        tables["slice_sizes"] = tables["slice_sizes"].drop_duplicates(ignore_index=True)
+    if "failure_story" in tables:
+        tables["failure_story"] = tables["failure_story"].drop_duplicates(ignore_index=True)
+    if "replications" in tables:
+        differences = difference_table(tables["replications"])
+        if differences is not None:
+            tables["differences"] = differences
+    return tables
+
+
+def _result(
+    scenario: Scenario,
+    points: Sequence[Point],
+    results: Sequence[PointResult],
+    tables: dict[str, pd.DataFrame],
+    wall_time_s: float,
+) -> Result:
+    hosts = {result.index: float(result.values["host_availability"]) for result in results}
+    verdicts = tuple(judge_expectations(scenario.expect, tables["summary"], hosts)) if scenario.expect else ()
+    warnings = [*run_warnings(scenario, points, results), *(verdict.text for verdict in verdicts if not verdict.met)]
+    manifest = _manifest(scenario, points, results, tables, wall_time_s) | {"warnings": warnings}
+    context = context_of(scenario, manifest)
+    return Result(
+        scenario=scenario,
+        tables=tables,
+        context=context,
+        manifest=manifest,
+        verdicts=verdicts,
+    )
+
+
+def context_of(scenario: Scenario, manifest: Mapping[str, Any]) -> ReportContext:
+    """What a report knows of a run beside its tables, from its scenario and its manifest."""
+    services = () if scenario.serving is None else scenario.serving.services
+    return ReportContext(
+        name=scenario.name,
+        description=scenario.description,
+        settings=effective_settings(scenario),
+        warnings=list(manifest["warnings"]),
+        limits={
+            service.name: ServiceLimits(
+                ttft_s=service.slo.ttft, tpot_s=service.slo.tpot, attainment=service.slo.attainment
+            )
+            for service in services
+        },
+        version=str(manifest["version"]),
+        seed=scenario.run.seed,
+        wall_time_s=float(manifest["wall_time_s"]),
+    )
+
+
+def _manifest(
+    scenario: Scenario,
+    points: Sequence[Point],
+    results: Sequence[PointResult],
+    tables: dict[str, pd.DataFrame],
+    wall_time_s: float,
+) -> dict[str, Any]:
+    """Version, seed, platform, wall time, digests of tables and of the failure draws."""
+    return {
+        "name": scenario.name,
+        "version": version("opticube"),
+        "seed": scenario.run.seed,
+        "platform": {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()},
+        "libraries": {name: version(name) for name in ("numpy", "scipy", "numba", "pandas", "pyarrow", "simpy")},
+        "wall_time_s": round(wall_time_s, 3),
+        "points": [{"point": point.index, **{key: str(v) for key, v in point.settings.items()}} for point in points],
+        "tables": {name: table_digest(table) for name, table in tables.items()},
+        "failure_draws": {str(result.index): result.values["failure_draws"] for result in results},
+    }

@@ -1,0 +1,124 @@
+"""The study `delivered`: slices as jobs hold them through failures and recovery, played by SimPy.
+
+`delivered` of a point is the `expected` of its long histories plus the mean over replications of (delivered -
+expected) on the same path, half-widths added in quadrature: the raw mean would need far longer runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sim.build import Setup, seconds_to_us
+from sim.condition import component_counts
+from sim.histories import Lives
+from sim.metrics.availability import time_at_capacity
+from sim.metrics.chip_hours import chip_us_by_use
+from sim.metrics.intervals import Estimate, mean_estimate, summed
+from sim.metrics.jobs import delivered_share
+from sim.metrics.segments import segments_of
+from sim.metrics.trace_outages import outages_of_trace
+from sim.processes.delivered import simulate_delivered
+from sim.processes.failures import Source
+from sim.trace import Trace
+
+Row = dict[str, Any]
+US_PER_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveredSample:
+    """One replication at one slice size: `delivered` and `expected` on the same path, chip-microseconds by use."""
+
+    replication: int
+    delivered: float
+    expected: float
+    chip_us: Mapping[str, int]
+
+
+def play(setup: Setup, slice_chips: int, replication: int, horizon_us: int, *, jobs: int | None = None) -> Trace:
+    """The log of one replication: as many slices as the pod can hold, in demand without end."""
+    scenario, streams = setup.scenario, setup.streams(replication)
+    sources: list[Source] = [*(Lives(mode, streams) for mode in setup.modes), *setup.logged(replication)]
+    return simulate_delivered(
+        setup.pod,
+        setup.fabric,
+        slice_chips,
+        sources,
+        health=setup.health,
+        repair=scenario.repair,
+        recovery=scenario.recovery,
+        streams=streams,
+        horizon_us=horizon_us,
+        jobs=jobs,
+    )
+
+
+def sample_delivered(setup: Setup, slice_chips: int, replication: int) -> DeliveredSample:
+    """Play one replication and measure it after the warm-up."""
+    study = setup.scenario.study.delivered
+    assert study is not None
+    warmup_us = seconds_to_us(setup.scenario.run.warmup)
+    horizon_us = setup.log_window_us or seconds_to_us(study.horizon)
+    trace = play(setup, slice_chips, replication, horizon_us)
+    outages = outages_of_trace(trace, component_counts(setup.pod), setup.kinds)
+    segments = segments_of(setup.pod, outages, horizon_us, from_us=warmup_us)
+    expected = float(time_at_capacity(segments, setup.pod, setup.fabric, slice_chips).samples[0])
+    return DeliveredSample(
+        replication=replication,
+        delivered=delivered_share(trace, warmup_us),
+        expected=expected,
+        chip_us={use.value: chip_us for use, chip_us in chip_us_by_use(trace, warmup_us).items()},
+    )
+
+
+def delivered_estimate(samples: Sequence[DeliveredSample], expected: Estimate | None) -> Estimate:
+    """The estimate of `delivered`; without long histories (`expected` None) the plain mean with its t-interval."""
+    if expected is None:
+        return mean_estimate([sample.delivered for sample in samples])
+    return summed(expected, mean_estimate([sample.delivered - sample.expected for sample in samples]))
+
+
+def chip_hour_rows(
+    setup: Setup, slice_chips: int, samples: Sequence[DeliveredSample], host_availability: float
+) -> list[Row]:
+    """Rows of the table `chip_hours`: the mean over replications of every use."""
+    rows: list[Row] = []
+    total_us = sum(samples[0].chip_us.values())
+    for use in samples[0].chip_us:
+        mean_us = float(np.mean([sample.chip_us[use] for sample in samples]))
+        rows.append(
+            {
+                "fabric": setup.fabric.value,
+                "host_availability": host_availability,
+                "slice_chips": slice_chips,
+                "use": use,
+                "chip_hours": mean_us / US_PER_HOUR,
+                "share": mean_us / total_us,
+            }
+        )
+    return rows
+
+
+def delivered_sizes(setup: Setup) -> list[int]:
+    """Slice sizes of the study, in order."""
+    study = setup.scenario.study.delivered
+    return [] if study is None else list(study.slice_chips)
+
+
+def delivered_count(setup: Setup) -> int:
+    """Replications of the study; of a log as many as there are shuffles."""
+    study, log = setup.scenario.study.delivered, setup.scenario.failures.log
+    assert study is not None
+    return study.replications if log is None else log.shuffles
+
+
+def logged_hosts_up(setup: Setup) -> float:
+    """Mean share of hosts that are up in the window of the logs."""
+    until_us = setup.log_window_us
+    assert until_us is not None
+    segments = segments_of(setup.pod, setup.logged(0), until_us)
+    return float(segments.hosts_up @ segments.duration_us / (segments.total_us * setup.pod.hosts))

@@ -1,0 +1,132 @@
+"""From the section of a service to what the token kernel eats: costs of a pass, KV blocks, requests, rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sim.scenario import Scenario
+from sim.scenario_services import ServiceSection
+from sim.streams import Streams
+from topology.shape import Shape, parse_shape
+from workloads.arrivals import draw_requests
+from workloads.chips import CHIPS
+from workloads.collectives import circuit_slice
+from workloads.costs import pass_costs
+from workloads.kv_cache import kv_memory, smallest_slice_that_fits
+from workloads.models import MODELS
+from workloads.requests import Requests
+from workloads.serving.service import ServiceConfig, capacity_requests_per_s, saturated_requests_per_s
+
+CAPACITY_REQUESTS = 20_000
+"""Requests of the search for the capacity of a replica (design: interfaces, section 1)."""
+LEAST_LOAD = 0.1
+"""A slice meets the limits of a service where it does so at this share of its saturated rate (assumption)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """What one replica on one shape can do; rates are 0 where the limits are never met.
+
+    `capacity_per_s`: greatest rate within the limits. `saturated_per_s`: completed when requests never run out.
+    """
+
+    shape: str
+    chips: int
+    fits: bool
+    capacity_per_s: float
+    saturated_per_s: float
+
+    @property
+    def meets(self) -> bool:
+        """Whether it keeps the limits at a rate worth having: a tenth of what it could serve without limits."""
+        return self.fits and self.capacity_per_s >= LEAST_LOAD * self.saturated_per_s
+
+
+def service_config(section: ServiceSection, shape: Shape, replicas: int) -> ServiceConfig | None:
+    """The kernel's configuration of `replicas` replicas on slices of `shape`; None where the model does not fit.
+
+    Costs are those of a slice formed by circuits, on every fabric: so fabrics differ in availability alone (favours
+    static slices, whose tori wrap only on axes that span the pod).
+    """
+    model, chip, network = MODELS[section.model], CHIPS[section.chip], circuit_slice((shape.x, shape.y, shape.z))
+    longest = section.requests.longest_tokens
+    if not _holds(section, shape, longest):
+        return None
+    rule = section.batching_rule()
+    costs = pass_costs(
+        model,
+        chip,
+        network,
+        layout=section.layout,
+        prefill_layout=section.prefill_layout,
+        attention=section.attention,
+        weights=section.weights,
+        kv=section.kv,
+        max_batch=rule.max_batch,
+        max_tokens=max(4096, 2 * longest),
+    )
+    return ServiceConfig(
+        costs=costs,
+        blocks=kv_memory(model, chip, network, section.memory()).blocks,
+        replicas=replicas,
+        batching=rule,
+        router=section.router_rule(),
+        kv=section.cache,
+        ttft_limit_s=section.slo.ttft,
+        tpot_limit_s=section.slo.tpot,
+    )
+
+
+def _holds(section: ServiceSection, shape: Shape, longest_tokens: int) -> bool:
+    own = (shape.x, shape.y, shape.z)
+    model, chip = MODELS[section.model], CHIPS[section.chip]
+    return smallest_slice_that_fits(model, chip, longest_tokens, section.memory(), [own]) is not None
+
+
+def service_requests(section: ServiceSection, rate_per_s: float, count: int, streams: Streams, about: str) -> Requests:
+    """`count` requests of the service at a rate; `about` names the window, so that each has draws of its own."""
+    stream = f"serving.{section.name}.{about}"
+    return draw_requests(section.requests, rate_per_s, count, streams.uniforms, stream)
+
+
+def ladder_shapes(section: ServiceSection) -> list[Shape]:
+    """The shapes that are compared for a service: half a cube, one cube and more up to 1,024 chips, and its own."""
+    texts = ["2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16"]
+    own = section.shape()
+    shapes = {str(shape): shape for shape in (*map(parse_shape, texts), own)}
+    return sorted(shapes.values(), key=lambda shape: (shape.chips, str(shape)))
+
+
+def calibrate(scenario: Scenario, index: int, shape_text: str) -> Calibration:
+    """Find by bisection what one replica of service number `index` on a shape can do (a task)."""
+    assert scenario.serving is not None
+    section, shape = scenario.serving.services[index], parse_shape(shape_text)
+    config = service_config(section, shape, 1)
+    if config is None:
+        return Calibration(shape=shape_text, chips=shape.chips, fits=False, capacity_per_s=0.0, saturated_per_s=0.0)
+    own = shape_text == str(section.shape())
+    count = CAPACITY_REQUESTS if own else min(CAPACITY_REQUESTS, scenario.serving.windows.requests)
+    requests = service_requests(section, 1.0, count, Streams(scenario.run.seed, 0), "capacity")
+    return Calibration(
+        shape=shape_text,
+        chips=shape.chips,
+        fits=True,
+        capacity_per_s=capacity_requests_per_s(config, requests, section.slo.attainment),
+        saturated_per_s=saturated_requests_per_s(config, requests),
+    )
+
+
+def offered_rate_per_s(section: ServiceSection, own: Calibration) -> float:
+    """Requests per second that arrive at the whole service: its rate, its load of capacity, or its trace's own rate."""
+    if section.rate is not None:
+        return section.rate
+    if section.load is not None:
+        return section.load * section.replicas * own.capacity_per_s
+    natural = section.requests.natural_rate_per_s
+    assert natural is not None, "the scenario was checked"
+    return natural
+
+
+def with_replicas(config: ServiceConfig, replicas: int, saturated_per_s: float) -> ServiceConfig:
+    """The same service with another number of replicas, and what one of them can do at most."""
+    return replace(config, replicas=replicas, saturated_requests_per_s=saturated_per_s)

@@ -1,0 +1,130 @@
+"""The services of a scenario: calibrated, simulated in windows, weighted by the time in each number of replicas up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.executors import map_tasks
+from sim.scenario import Scenario
+from sim.scenario_services import ServiceSection
+from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, offered_rate_per_s
+from sim.studies.story import Story, tell_story
+from sim.studies.windows import LossWindow, SteadyWindow, WindowTask, ladder_window, loss_window, steady_window
+from topology.errors import refuse
+from topology.fabric import Fabric
+from workloads.serving.measures import ServiceMeasures
+
+Floats = NDArray[np.float64]
+STORY_FABRICS = (Fabric.RECONFIGURABLE, Fabric.STATIC_ALIGNED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceOutcome:
+    """All that was simulated of one service, whatever the fabric.
+
+    `steady[m - 1]` holds the windows with m replicas up, one per repetition; `ladder` the calibrations by slice size.
+    """
+
+    section: ServiceSection
+    own: Calibration
+    ladder: tuple[Calibration, ...]
+    ladder_windows: tuple[ServiceMeasures | None, ...]
+    rate_per_s: float
+    steady: tuple[tuple[SteadyWindow, ...], ...]
+    losses: tuple[LossWindow, ...]
+    stories: tuple[Story, ...]
+
+    def pooled(self, replicas: int) -> ServiceMeasures:
+        """Measures of all windows with `replicas` (at least 1) up."""
+        parts = [window.measures for window in self.steady[replicas - 1]]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def values(self, of: Callable[[SteadyWindow], float], nothing: float = 0.0) -> Floats:
+        """`of` each window, (repetitions, replicas + 1); with no replica up it is `nothing`."""
+        rows = [[nothing] * len(self.steady[0])] + [[of(window) for window in windows] for windows in self.steady]
+        return np.array(rows, dtype=np.float64).T
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingOutcome:
+    """The outcomes of all services, in the order of the scenario."""
+
+    services: tuple[ServiceOutcome, ...]
+
+
+def serving_study(scenario: Scenario, executor: Executor | None, advance: Callable[[int, str], None]) -> ServingOutcome:
+    """Calibrate and simulate every service. Raises InputError where the limits of one can not be met at all."""
+    serving = scenario.serving
+    assert serving is not None
+    shapes = [(index, str(shape)) for index, each in enumerate(serving.services) for shape in ladder_shapes(each)]
+    found: list[list[Calibration]] = [[] for _ in serving.services]
+    results = map_tasks(executor, calibrate, [(scenario, index, shape) for index, shape in shapes])
+    for (index, _), calibration in zip(shapes, results, strict=True):
+        found[index].append(calibration)
+        advance(1, "services over slice sizes")
+    outcomes = []
+    for index, section in enumerate(serving.services):
+        own = next(each for each in found[index] if each.shape == str(section.shape()))
+        _check_possible(section, index, own, found[index])
+        outcomes.append(_simulate(scenario, index, own, found[index], executor, advance))
+    return ServingOutcome(services=tuple(outcomes))
+
+
+def _check_possible(section: ServiceSection, index: int, own: Calibration, ladder: Sequence[Calibration]) -> None:
+    if own.meets or section.load is None:
+        return
+    meets = [each.shape for each in ladder if each.meets]
+    advice = f"write `slice: {meets[0]}`, or wider limits" if meets else "write wider limits under `slo`"
+    what = f"no rate of requests meets the limits of {section.name} on {own.shape}, so a load means nothing"
+    raise refuse(f"serving.services.{index}.load", what, advice)
+
+
+def _simulate(
+    scenario: Scenario,
+    index: int,
+    own: Calibration,
+    ladder: Sequence[Calibration],
+    executor: Executor | None,
+    advance: Callable[[int, str], None],
+) -> ServiceOutcome:
+    serving = scenario.serving
+    assert serving is not None
+    section, windows = serving.services[index], serving.windows
+    rate = offered_rate_per_s(section, own)
+
+    def task(repetition: int) -> WindowTask:
+        return WindowTask(service=index, rate_per_s=rate, saturated_per_s=own.saturated_per_s, repetition=repetition)
+
+    steady_tasks = [
+        (scenario, task(repetition), replicas)
+        for replicas in range(1, section.replicas + 1)
+        for repetition in range(windows.replications)
+    ]
+    steady: list[list[SteadyWindow]] = [[] for _ in range(section.replicas)]
+    for window in map_tasks(executor, steady_window, steady_tasks):
+        steady[window.replicas - 1].append(window)
+        advance(1, f"{section.name}: steady windows")
+    losses: list[LossWindow] = []
+    for loss in map_tasks(executor, loss_window, [(scenario, task(number)) for number in range(windows.losses)]):
+        losses.append(loss)
+        advance(1, f"{section.name}: windows around losses")
+    stories = list(map_tasks(executor, tell_story, [(scenario, task(0), fabric) for fabric in STORY_FABRICS]))
+    at_capacity = list(map_tasks(executor, ladder_window, [(scenario, index, each) for each in ladder]))
+    return ServiceOutcome(
+        section=section,
+        own=own,
+        ladder=tuple(ladder),
+        ladder_windows=tuple(at_capacity),
+        rate_per_s=rate,
+        steady=tuple(map(tuple, steady)),
+        losses=tuple(losses),
+        stories=tuple(stories),
+    )

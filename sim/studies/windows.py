@@ -1,0 +1,173 @@
+"""Windows of a service, simulated token by token: steady ones by number of replicas up, and ones around a loss.
+
+Outages last days and requests seconds, so tokens are simulated in windows and weighted to the horizon (design:
+serving, section 5). Each function here is a task: a scenario and numbers in, measures out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.scenario import Scenario
+from sim.streams import Streams
+from sim.studies.service_parts import (
+    Calibration,
+    service_config,
+    service_requests,
+    with_replicas,
+)
+from topology.shape import parse_shape
+from workloads.requests import Requests
+from workloads.serving.measures import ServiceMeasures
+from workloads.serving.service import Service, ServiceConfig
+
+WARM_SHARE = 0.05
+"""Share of a steady window's requests that warm it up."""
+LOSS_WARM_S = 60.0
+"""Simulated before a loss, so that it meets a service at work."""
+LOSS_REQUESTS_MAX = 100_000
+"""Requests of one window around a loss, at most: a busy service is followed for as long as these last."""
+IDLE_REQUESTS = 4_000
+IDLE_LOAD = 1e-3
+"""Load of a replica that is to be seen idle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowTask:
+    """One window of service number `service`: `rate_per_s` of requests, what one replica can do, which repetition."""
+
+    service: int
+    rate_per_s: float
+    saturated_per_s: float
+    repetition: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteadyWindow:
+    """A window with `replicas` up all the time. Rates are over the time of arrivals: later the rest is finished."""
+
+    replicas: int
+    measures: ServiceMeasures
+    tokens_per_s: float
+    requests_per_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossWindow:
+    """What one loss costs: tokens in time that it takes, with a spare at hand and waiting for the repair.
+
+    `caught` requests were at the lost replica; `recomputed_tokens` were computed twice; `caught_ledger_s` is the mean
+    time of a caught request by category. `offered_tokens_per_s` is the rate of the window.
+    """
+
+    tokens_missed_with_spare: int
+    tokens_missed_beside_repair: int
+    caught: int
+    recomputed_tokens: int
+    offered_tokens_per_s: float
+    caught_ledger_s: dict[str, float]
+
+
+def steady_window(scenario: Scenario, task: WindowTask, replicas: int) -> SteadyWindow:
+    """Simulate one steady window; the same requests meet every number of replicas."""
+    assert scenario.serving is not None
+    section, windows = scenario.serving.services[task.service], scenario.serving.windows
+    streams = Streams(scenario.run.seed, task.repetition)
+    requests = service_requests(section, task.rate_per_s, windows.requests, streams, "steady")
+    service = Service(_config(scenario, task, replicas), requests, streams.uniforms)
+    service.measure_from(int(requests.arrival_ns[int(WARM_SHARE * requests.count)]))
+    began_ns, end_ns = service.now_ns, int(requests.arrival_ns[-1])
+    service.advance(end_ns)
+    window_s = (end_ns - began_ns) * 1e-9
+    tokens, completed = service.tokens_delivered, service.total("completed")
+    return SteadyWindow(
+        replicas=replicas,
+        measures=service.finish(),
+        tokens_per_s=tokens / window_s,
+        requests_per_s=completed / window_s,
+    )
+
+
+def _config(scenario: Scenario, task: WindowTask, replicas: int) -> ServiceConfig:
+    assert scenario.serving is not None
+    section = scenario.serving.services[task.service]
+    config = service_config(section, section.shape(), replicas)
+    assert config is not None, "the scenario was checked: the model fits"
+    return with_replicas(config, replicas, task.saturated_per_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossTimes:
+    """Instants of a loss in ns: it happens, it is noticed, the cubes are empty, the replica serves again."""
+
+    lost_ns: int
+    detected_ns: int
+    evicted_ns: int
+    back_ns: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, lost_s: float) -> LossTimes:
+        """The delays of the scenario: detection of a host, then evict, circuits, preflight, restore."""
+        detected_s = lost_s + scenario.health.detection_s("host")
+        recovery = scenario.recovery
+        evicted_s = detected_s + recovery.evict
+        back_s = evicted_s + recovery.circuits + recovery.preflight + recovery.restore
+        instants = (round(seconds * 1e9) for seconds in (lost_s, detected_s, evicted_s, back_s))
+        return cls(**dict(zip(("lost_ns", "detected_ns", "evicted_ns", "back_ns"), instants, strict=True)))
+
+
+def loss_window(scenario: Scenario, task: WindowTask) -> LossWindow:
+    """Simulate the same requests without a loss, with one and a spare, and with a loss that is known at once.
+
+    The weights of the steady windows already hold the time that a repair takes. What a loss costs beside them is, with
+    a spare, the whole recovery (hit - base); without one, that the loss was not known at once and that the start takes
+    its stages too (hit - known).
+    """
+    assert scenario.serving is not None
+    section = scenario.serving.services[task.service]
+    times = LossTimes.of(scenario, LOSS_WARM_S)
+    length_s = times.back_ns * 1e-9 + max(LOSS_WARM_S, 0.25 * (times.back_ns - times.lost_ns) * 1e-9)
+    count = int(min(max(16.0, task.rate_per_s * length_s), LOSS_REQUESTS_MAX))
+    streams = Streams(scenario.run.seed, task.repetition)
+    requests = service_requests(section, task.rate_per_s, count, streams, "loss")
+    config = _config(scenario, task, section.replicas)
+    lost_replica = int(streams.uniforms(f"serving.{section.name}.lost_replica", 0, 1)[0] * section.replicas)
+    base = Service(config, requests, streams.uniforms).finish()
+    hit = _with_loss(config, requests, streams, lost_replica, times)
+    known = LossTimes(
+        lost_ns=times.lost_ns, detected_ns=times.lost_ns, evicted_ns=times.evicted_ns, back_ns=times.evicted_ns
+    )
+    at_once = _with_loss(config, requests, streams, lost_replica, known)
+    return LossWindow(
+        tokens_missed_with_spare=base.count("in_time_tokens") - hit.count("in_time_tokens"),
+        tokens_missed_beside_repair=at_once.count("in_time_tokens") - hit.count("in_time_tokens"),
+        caught=hit.count("caught"),
+        recomputed_tokens=hit.count("recomputed_tokens") - base.count("recomputed_tokens"),
+        offered_tokens_per_s=base.count("offered_tokens") / (int(requests.arrival_ns[-1]) * 1e-9),
+        caught_ledger_s=hit.ledger_s_per_request(caught=True),
+    )
+
+
+def _with_loss(
+    config: ServiceConfig, requests: Requests, streams: Streams, replica: int, times: LossTimes
+) -> ServiceMeasures:
+    service = Service(config, requests, streams.uniforms)
+    service.lose(replica, times.lost_ns)
+    service.detect(replica, times.detected_ns)
+    service.up(replica, times.back_ns)
+    return service.finish()
+
+
+def ladder_window(scenario: Scenario, service: int, calibration: Calibration) -> ServiceMeasures | None:
+    """Latencies of an otherwise idle replica on a shape; None where the model does not fit.
+
+    Requests come far apart: what a bigger slice buys is not hidden behind the load that each size can carry.
+    """
+    assert scenario.serving is not None
+    section = scenario.serving.services[service]
+    config = service_config(section, parse_shape(calibration.shape), 1)
+    if config is None:
+        return None
+    rate = IDLE_LOAD * calibration.saturated_per_s
+    requests = service_requests(section, rate, IDLE_REQUESTS, Streams(scenario.run.seed, 0), "capacity")
+    return Service(config, requests).finish()

@@ -1,0 +1,86 @@
+"""The summary of a run: a row per sweep point, size, service and measure, from the other tables; expectations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from sim.measure_names import bound_unit
+from sim.quantities import parse_quantity
+
+if TYPE_CHECKING:
+    from sim.scenario_parts import Expectation
+
+Row = dict[str, Any]
+
+
+def summary_rows(scenario: str, point: int, fabric: str, rows_of: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Rows of the table `summary` for one sweep point, from the rows of its other tables."""
+    rows: list[Row] = []
+
+    def add(measure: str, unit: str, value: float | None, better: str, **others: Any) -> None:
+        row: Row = {"scenario": scenario, "point": point, "fabric": fabric, "slice_chips": None, "service": None}
+        row |= {"measure": measure, "unit": unit, "value": value, "ci_low": None, "ci_high": None, "n": None}
+        rows.append(row | {"better": better} | others)
+
+    for row in rows_of.get("availability", ()):
+        interval = {key: row[key] for key in ("slice_chips", "ci_low", "ci_high")}
+        add(row["form"], "1", row["value"], "higher", n=row["replications"], **interval)
+    for row in rows_of.get("cliff", ()):
+        add("cliff_chips", "chips", row["cliff_chips"], "higher")
+    for row in list(rows_of.get("promise", ()))[:1]:
+        add("cubes_for_promise", "cubes", row["cubes"], "lower")
+    for row in rows_of.get("chip_hours", ()):
+        add(f"chip_hours_{row['use']}", "chip h", row["chip_hours"], "", slice_chips=row["slice_chips"])
+    for row in rows_of.get("service", ()):
+        interval = {key: row[key] for key in ("service", "ci_low", "ci_high", "n")}
+        add(row["measure"], row["unit"], row["value"], row["better"], **interval)
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether one expectation was met at one matching point."""
+
+    met: bool
+    text: str
+
+
+def judge_expectations(
+    expectations: Sequence[Expectation], summary: pd.DataFrame, host_availability: Mapping[int, float]
+) -> Iterator[Verdict]:
+    """Every expectation at every matching row of the summary; one that matches no row is not met.
+
+    `host_availability` is that of each sweep point.
+    """
+    for expectation in expectations:
+        rows = summary[summary["measure"] == expectation.measure]
+        for column in ("fabric", "slice_chips", "service"):
+            wanted = getattr(expectation, column)
+            if wanted is not None:
+                rows = rows[rows[column] == wanted]
+        if expectation.host_availability is not None:
+            hosts = rows["point"].map(host_availability)
+            rows = rows[(hosts - expectation.host_availability).abs() < 1e-12]
+        if rows.empty:
+            yield Verdict(met=False, text=f"expected {expectation.measure}: no result matches")
+        for _, row in rows.iterrows():
+            yield from _judge(expectation, row)
+
+
+def _judge(expectation: Expectation, row: pd.Series[Any]) -> Iterator[Verdict]:
+    value = float(row["value"]) if not pd.isna(row["value"]) else math.nan
+    where = ", ".join(str(row[key]) for key in ("fabric", "slice_chips", "service") if not pd.isna(row[key]))
+    for key, sign, words in (("at_least", 1.0, "at least"), ("at_most", -1.0, "at most")):
+        written = getattr(expectation, key)
+        if written is None:
+            continue
+        bound = parse_quantity(written, bound_unit(expectation.measure))
+        # nine digits: a share of whole slices such as 0.75 must meet "75 %"
+        met = sign * (value - bound) >= -1e-9 * max(1.0, abs(bound))
+        text = f"expected {expectation.measure} {words} {written} at {where}: found {value:.6g}"
+        yield Verdict(met=bool(met), text=text)

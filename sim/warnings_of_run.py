@@ -1,0 +1,73 @@
+"""What a run warns about: swept keys that changed nothing, queues that can not keep up, disagreement with theory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from sim.run_folder import table_digest
+from sim.run_tables import SPECS
+
+if TYPE_CHECKING:
+    from sim.points import PointResult
+    from sim.scenario import Point, Scenario
+
+
+def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[PointResult]) -> list[str]:
+    """All warnings of a run, in words."""
+    return [*_idle_keys(scenario, points, results), *_queues(results), *_disagreements(results)]
+
+
+def _values_digest(result: PointResult) -> str:
+    """Digest of the values of a point, without the columns that name it."""
+    texts = []
+    for name, table in sorted(result.tables.items()):
+        named = ["fabric", "point", "host_availability"]
+        declared = [column for column in SPECS[name].names if column not in named]
+        texts.append(name + table_digest(table[declared]))
+    return "".join(texts)
+
+
+def _idle_keys(scenario: Scenario, points: Sequence[Point], results: Sequence[PointResult]) -> Iterator[str]:
+    """A swept key that changes nothing, whatever the other keys are, is probably a mistake."""
+    if len(points) < 2:
+        return
+    digests = {point.index: _values_digest(result) for point, result in zip(points, results, strict=True)}
+    for key in scenario.sweep:
+        groups: dict[str, list[str]] = {}
+        for point in points:
+            others = repr(sorted((name, str(value)) for name, value in point.settings.items() if name != key))
+            groups.setdefault(others, []).append(digests[point.index])
+        if all(len(found) > 1 and len(set(found)) == 1 for found in groups.values()):
+            yield f"sweeping {key} changed no number: is it the key you meant?"
+
+
+def _queues(results: Sequence[PointResult]) -> Iterator[str]:
+    """Services whose queue grows even with all replicas up."""
+    seen: dict[str, None] = {}
+    for result in results:
+        table = result.tables.get("service", pd.DataFrame())
+        if table.empty:
+            continue
+        loads = table[table["measure"] == "load_of_capacity"]
+        for _, row in loads.iterrows():
+            value: Any = row["value"]
+            if value >= 1.0:
+                seen[f"{row['service']}: overloaded, requests arrive at {value:.0%} of its capacity"] = None
+    yield from seen
+
+
+def _disagreements(results: Sequence[PointResult]) -> Iterator[str]:
+    """Values that differ from a closed form by more than chance explains (once in 1,000 they do by chance)."""
+    for result in results:
+        table = result.tables.get("availability", pd.DataFrame())
+        if table.empty:
+            continue
+        wrong = table[(table["agrees"].fillna(True) == False) & (table["form"] == "expected")]  # noqa: E712
+        for _, row in wrong.iterrows():
+            yield (
+                f"{row['form']} of {row['slice_chips']} chips on {row['fabric']} is {row['value']:.4f}, "
+                f"the closed form {row['closed_form']:.4f}: more than chance explains"
+            )
