@@ -31,6 +31,9 @@ app = typer.Typer(
 UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
 """Base of all complaints about options and arguments."""
 
+TYPER_INTERRUPTED = 130
+"""What typer makes of Ctrl-C."""
+
 Scenarios = Annotated[
     list[str], typer.Argument(help="Scenario files, or names of shipped scenarios.", show_default=False)
 ]
@@ -220,6 +223,8 @@ def command_status(arguments: Sequence[str]) -> int:
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         return _tell(error, arguments)
+    if status == TYPER_INTERRUPTED:
+        return _tell(KeyboardInterrupt(), arguments)
     return int(status or 0)
 
 
@@ -263,8 +268,5 @@ def _usage_line(error: Exception) -> str:
     text = " ".join(str(getattr(error, "format_message", lambda: error)()).split())
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "opticube"
-    possible = getattr(error, "possibilities", None)
-    if possible and "Did you mean" not in text and "Possible options" not in text:
-        text += f" Did you mean {', '.join(possible)}?"
-    text = re.sub(r" \(Possible options: .*?\)(?= Did you mean)", "", text)
+    text = re.sub(r" \(Possible options: (.*?)\).*", r". Did you mean \1?", text).rstrip(".")
     return f"{command}: {text or 'wrong usage'}; see `{command} --help`"

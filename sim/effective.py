@@ -76,8 +76,8 @@ def _recovery(scenario: Scenario) -> Iterator[Setting]:
     for name, default in _DEFAULT_DELAYS.items():
         value: float = getattr(recovery, name)
         yield name, seconds(value), ASSUMPTION if value == default else ""
-    yield "reroute opt-in", percent(recovery.reroute_opt_in), ""
-    yield "rerouted speed", percent(recovery.rerouted_speed), ASSUMPTION
+    yield "reroute opt-in", percent(recovery.reroute_opt_in), ASSUMPTION if recovery.reroute_opt_in == 0.95 else ""
+    yield "rerouted speed", percent(recovery.rerouted_speed), ASSUMPTION if recovery.rerouted_speed == 0.95 else ""
     yield "repair crews", "no limit" if scenario.repair.crews is None else str(scenario.repair.crews), ""
 
 
