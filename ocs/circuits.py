@@ -8,6 +8,7 @@ itself. So n cubes use 48 n circuits. A twist shifts a wraparound by whole cubes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from ocs.switch import DARK
 from topology.placement import Placement
 from topology.pod import CUBE_EDGE_CHIPS, DIMENSIONS, POSITIONS_PER_FACE, SWITCHES_PER_POD, Grid, places_of
+from topology.shape import Shape
 from topology.torus import Shifts, step_plus
 
 Circuits = NDArray[np.int64]
@@ -30,17 +32,25 @@ def circuits_of(placement: Placement) -> Circuits:
     """The 48 n circuits that join the n cubes of a placement; none for static wiring and for less than a cube."""
     if not placement.has_light:
         return no_circuits()
-    box = placement.shape.box
-    shifts = _in_cubes(placement.shape.wrap_shifts)
-    order = {at: number for number, at in enumerate(places_of(box))}
+    following = _following(placement.shape)
     cubes = np.array(placement.cubes, dtype=np.int64)
     rows = np.empty((DIMENSIONS, POSITIONS_PER_FACE, len(cubes), 3), dtype=np.int64)
     for dimension in range(DIMENSIONS):
-        following = np.array([order[step_plus(at, dimension, box, shifts)] for at in order])
         rows[dimension, :, :, 0] = dimension * POSITIONS_PER_FACE + np.arange(POSITIONS_PER_FACE)[:, None]
         rows[dimension, :, :, 1] = cubes
-        rows[dimension, :, :, 2] = cubes[following]
+        rows[dimension, :, :, 2] = cubes[following[dimension]]
     return _sorted(rows.reshape(-1, 3))
+
+
+@lru_cache(maxsize=256)
+def _following(shape: Shape) -> NDArray[np.int64]:
+    """(3, n): per dimension, for each cube of a slice in order along x, y, z, the one that follows it on its ring."""
+    box, shifts = shape.box, _in_cubes(shape.wrap_shifts)
+    order = {at: number for number, at in enumerate(places_of(box))}
+    rings = [[order[step_plus(at, dimension, box, shifts)] for at in order] for dimension in range(DIMENSIONS)]
+    following = np.array(rings, dtype=np.int64)
+    following.setflags(write=False)
+    return following
 
 
 def _in_cubes(shifts: Shifts) -> Shifts:

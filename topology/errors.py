@@ -36,5 +36,5 @@ def refuse(where: str, what: str, write: str = "") -> InputError:
     return InputError(Fault(where, what, write))
 
 
-class EnvironmentFault(OpticubeError):
+class EnvironmentFault(OpticubeError):  # noqa: N818
     """The computer failed us: disk full, no permission, a worker lost (exit status 4)."""
