@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +43,12 @@ class Segments:
     usable: Bools
     blocks_up: NDArray[np.uint8]
 
-    @property
+    @cached_property
     def hosts_up(self) -> Ints:
         """Hosts that can be used (T,): up themselves, and their rack and in-rack links too."""
         return np.asarray(self.blocks_up[:, :, 0].sum(axis=1, dtype=np.int64), dtype=np.int64)
 
-    @property
+    @cached_property
     def cubes_up(self) -> Ints:
         """Usable cubes U (T,)."""
         return np.asarray(self.usable.sum(axis=1, dtype=np.int64), dtype=np.int64)
