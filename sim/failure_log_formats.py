@@ -10,7 +10,6 @@ import csv
 import gzip
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,8 @@ from topology.errors import Fault, InputError, refuse
 US_PER_DAY = 86_400 * US_PER_S
 MOST_FAULTS = 20
 """Faults of one file that are listed before reading stops."""
-MOST_BYTES = 2**30
+MOST_BYTES = 2**28
+"""Longer files (256 MiB, unpacked) are refused: no outage log is that long."""
 EPOCH = datetime(1970, 1, 1)
 _LONGEST_S = 1e11
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(s|min|h|d)?", re.ASCII)
@@ -69,8 +69,8 @@ def read_text(path: str | Path) -> str:
         raw = packed
         if packed[:2] == b"\x1f\x8b":
             with gzip.open(io.BytesIO(packed)) as unpacked:
-                raw = unpacked.read(MOST_BYTES)
-        return raw.decode("utf-8-sig")
+                raw = unpacked.read(MOST_BYTES + 1)
+        text = raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise refuse(where, "no such file", "write the path of a failure log") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -81,6 +81,12 @@ def read_text(path: str | Path) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise refuse(where, f"can not be read: {reason}", "write the path of a readable file") from None
+    if len(raw) > MOST_BYTES:
+        raise refuse(where, f"more than {MOST_BYTES >> 20} MiB of text", "write a shorter log")
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise refuse(f"{where}: line {line}", "a NUL character: this is no text", "save the log as UTF-8 text")
+    return text
 
 
 def instant_us(text: str, *, unit_s: float = 1.0) -> tuple[int, bool]:
@@ -100,8 +106,19 @@ def instant_us(text: str, *, unit_s: float = 1.0) -> tuple[int, bool]:
     except ValueError:
         raise ValueError(f"`{text}` is no time") from None
     if instant.tzinfo is not None:
-        instant = instant.astimezone(UTC).replace(tzinfo=None)
+        try:
+            instant = instant.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError:
+            raise ValueError(f"`{text}` is too large for a time") from None
     return (instant - EPOCH) // timedelta(microseconds=1), True
+
+
+def whole_number(text: str) -> int:
+    """A whole number of at least 0; ValueError otherwise."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 18):
+        raise ValueError(f"`{text}` is no whole number")
+    return int(text)
 
 
 class FaultList:
@@ -166,7 +183,7 @@ def read_generic(path: str, text: str, faults: FaultList) -> tuple[list[LoggedOu
             ended = bool(row["end"].strip())
             end_us, end_dated = instant_us(row["end"]) if ended else (None, start_dated)
             cube_text = row.get("cube", "").strip()
-            cube = int(cube_text) if cube_text else None
+            cube = whole_number(cube_text) if cube_text else None
         except ValueError as error:
             faults.add(line, str(error), "write ISO 8601 (2002-05-06T08:45) or seconds, and a whole number as cube")
             continue
@@ -201,13 +218,13 @@ def read_lanl(path: str, text: str, faults: FaultList) -> tuple[list[LoggedOutag
             what = f"systems {system} and {row['System']} in one file"
             raise refuse(f"{path}: line {line}", what, "write a file with the rows of one system")
         try:
-            number, nodes = int(row["nodenumz"]), max(nodes, int(row["nodes"]))
+            number, nodes = whole_number(row["nodenumz"]), max(nodes, whole_number(row["nodes"]))
             start_us = _lanl_us(row["Prob Started"])
             end_us = _lanl_us(row["Prob Fixed"]) if row["Prob Fixed"].strip() else None
         except ValueError as error:
             faults.add(line, str(error), "write times as m/d/yyyy h:mm and numbers of nodes as whole numbers")
             continue
-        if not 0 <= number < nodes:
+        if number >= nodes:
             faults.add(line, f"node {number} of a system of {nodes}", f"write a number from 0 to {nodes - 1}")
             continue
         cause = next(((name, row[name].strip()) for name in LANL_CAUSES if row[name].strip()), ())
@@ -222,12 +239,14 @@ def _gpu_event(event: Any) -> tuple[str, int, bool, tuple[str, ...]]:
     if missing:
         raise ValueError(f"no {', '.join(missing)}")
     day, kind = event["event_time"], event["event_type"]
-    if isinstance(day, bool) or not isinstance(day, int | float) or not math.isfinite(day) or abs(day) > 1e6:
+    if isinstance(day, bool) or not isinstance(day, int | float) or not abs(day) <= 1e6:
         raise ValueError(f"event_time {day!r} is no number of days")
     if kind not in ("fault_start", "fault_end"):
         raise ValueError(f"event_type {kind!r} is neither fault_start nor fault_end")
     levels = event.get("fault_type") or {}
-    cause = tuple(str(levels[key]) for key in ("Level", "Class", "Desc") if levels.get(key)) if levels else ()
+    if not isinstance(levels, dict):
+        raise ValueError(f"fault_type {levels!r} is no mapping")
+    cause = tuple(str(levels[key]) for key in ("Level", "Class", "Desc") if levels.get(key))
     return str(event["node_id"]), round(day * US_PER_DAY), kind == "fault_start", cause
 
 
@@ -245,7 +264,7 @@ def read_gpu_faults(path: str, text: str, faults: FaultList) -> tuple[list[Logge
     for number, event in enumerate(events, start=1):
         try:
             name, at_us, starts, cause = _gpu_event(event)
-        except (ValueError, AttributeError, TypeError) as error:
+        except ValueError as error:
             faults.add(number, str(error), "write node_id, event_time, event_type and fault_type", unit="event")
             continue
         read.append((at_us, number, name, starts, cause))

@@ -38,6 +38,7 @@ _PER_CUBE = {
     ComponentKind.IN_RACK_LINK: IN_RACK_LINKS_PER_CUBE,
     ComponentKind.OPTICAL_END: OPTICAL_ENDS_PER_CUBE,
 }
+MOST_COMPONENTS = 1_000_000
 _UNIT_OF_WINDOW_S = {LogFormat.GENERIC: 1.0, LogFormat.LANL: 1.0, LogFormat.GPU_FAULTS: 86400.0}
 
 
@@ -192,6 +193,8 @@ def _log_of_kind(
             what = f"{kind} {row.name} is in cube {row.cube}, in line {known.line} it was in cube {known.cube}"
             raise refuse(f"{where}: line {row.line}", what, "write one cube for each component")
     names = sorted(first_row, key=_name_order)
+    if components is not None and components > MOST_COMPONENTS:
+        raise refuse(where, f"a population of {components}", f"write components: {MOST_COMPONENTS} or fewer")
     if components is not None and len(names) > components:
         line = first_row[names[components]].line
         what = f"{len(names)} components are named, more than the population of {components}"
