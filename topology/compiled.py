@@ -91,14 +91,14 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 def compiled_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """As `compiled`, for the one entry of a kernel that makes no array: it reads and writes those that it is given.
 
-    Such code needs no reference counts, which cost some 6 ns per array and call: a kernel of many small functions over a
-    tuple of arrays runs more than ten times as fast.
+    Such code needs no reference counts, which cost some 6 ns per array and call: a kernel of many small functions over
+    a tuple of arrays runs more than ten times as fast.
     """
     return _compile(function, nogil=True, error_model="numpy", _nrt=False)
 
 
 def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that a compiled kernel calls, and plain Python never does: it needs no wrapper and no cache of its own."""
+    """A function that only a compiled kernel calls: it needs no wrapper and no cache of its own."""
     options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy", **options)(function))
 
@@ -107,9 +107,10 @@ def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     root = cache_root()
     if root is None:
         return cast("Callable[P, R]", numba.njit(**options)(function))
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(root / source_digest(function.__module__))
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(root / source_digest(function.__module__))
     try:
         return cast("Callable[P, R]", numba.njit(cache=True, **options)(function))
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before

@@ -1,0 +1,175 @@
+"""Random workloads for the token kernel: small, hostile, and the same for every way of running them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.serving.naive import Costs, Naive, Rules
+from workloads.kv_cache import Contiguous, Paged
+from workloads.pass_costs import PassCosts
+from workloads.requests import Requests
+from workloads.serving.batching import ChunkedPrefill, ContinuousBatching
+from workloads.serving.measures import ServiceMeasures
+from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin
+from workloads.serving.service import Service, ServiceConfig
+
+TOKENS = 6000
+ROUTERS = (RandomRouter(), RoundRobin(), LeastOutstanding())
+RESERVES = (None, None, None, "max_model_len", "power_of_two", "oracle")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload: the service, its requests, what the machine does (verb, replica, instant, speed), the horizon."""
+
+    config: ServiceConfig
+    requests: Requests
+    events: tuple[tuple[str, int, int, float], ...]
+    horizon_ns: int
+    whole_costs: Costs
+
+    def uniforms(self, name: str, block: int, count: int) -> NDArray[np.float64]:
+        """Luck of the random router."""
+        return np.random.Generator(np.random.PCG64([block, len(name)])).random(count)
+
+
+def draw_case(seed: int, *, whole: bool = True) -> Case:
+    """Workload number `seed`; `whole`: costs are whole nanoseconds (else anything)."""
+    rng = np.random.default_rng(seed)
+    fixed, per_token = int(rng.integers(50, 2000)), int(rng.integers(0, 20))
+    noise = rng.integers(0, 40, size=(TOKENS, 4, 2))
+    tokens = np.arange(1, TOKENS + 1)
+    decode = noise[:, :, 0] + np.stack(
+        [per_token * tokens, fixed + 0 * tokens, tokens // 3, fixed // 2 + 0 * tokens], axis=1
+    )
+    prefill = (
+        decode
+        + noise[:, :, 1] * int(rng.integers(0, 4))
+        - int(rng.integers(0, 2)) * fixed // 4 * np.eye(4, dtype=np.int64)[1]
+    )
+    kv = rng.integers(0, 4, size=int(rng.integers(3, 40))) * int(rng.integers(0, 3))
+    pair, cached = int(rng.integers(0, 2)), int(rng.integers(0, 3))
+    stretch = 1.0 if whole else float(rng.uniform(0.2, 3.0))
+    costs = PassCosts(
+        grid_tokens=tokens.astype(np.int64),
+        decode_parts_s=decode * (1e-9 * stretch),
+        prefill_parts_s=prefill * (1e-9 * stretch),
+        kv_read_s_per_token=kv * (1e-9 * stretch),
+        prefill_pair_s=pair * 1e-9 * stretch,
+        prefill_context_s_per_token=cached * 1e-9 * stretch,
+    )
+    count = int(rng.integers(1, 60))
+    prompts = rng.integers(1, int(rng.integers(2, 90)), size=count)
+    outputs = rng.integers(1, int(rng.integers(2, 70)), size=count)
+    gap = float(rng.choice([0.02, 0.2, 1.0, 5.0])) * fixed * int(rng.integers(1, 20))
+    arrivals = np.cumsum(rng.exponential(gap, size=count).astype(np.int64) * rng.integers(0, 2, size=count))
+    batch = None if rng.random() < 0.3 else int(rng.integers(1, 12))
+    chunked = rng.random() < 0.5
+    if chunked:
+        batch = batch or 12
+    reserve = RESERVES[rng.integers(len(RESERVES))]
+    longest = int((prompts + outputs).max())
+    tight = float(rng.choice([0.7, 1.0, 1.5, 4.0]))
+    config = ServiceConfig(
+        costs=costs,
+        blocks=max(1, int(tight * longest / 16) + int(rng.integers(0, 4))),
+        replicas=int(rng.integers(1, 4)),
+        batching=ChunkedPrefill(budget=batch + int(rng.integers(1, 40)), max_batch=batch)
+        if chunked and batch is not None
+        else ContinuousBatching(max_batch=batch),
+        router=ROUTERS[rng.integers(3)],
+        kv=Paged() if reserve is None else Contiguous(reserve=reserve, max_model_len=max(16, longest)),
+        watermark=float(rng.choice([0.0, 0.01, 0.3])),
+        ttft_limit_s=float(rng.integers(1, 40) * fixed) * 1e-9,
+        tpot_limit_s=float(rng.integers(1, 8) * fixed) * 1e-9,
+        record_requests=1000,
+    )
+    span = int(arrivals[-1]) + count * fixed
+    events = draw_events(rng, config.replicas, span)
+    horizon = int(span * rng.choice([0.5, 1.0, 3.0, 60.0])) + 1
+    order = np.asarray(arrivals, dtype=np.int64)
+    requests = Requests(order, prompts.astype(np.int64), outputs.astype(np.int64))
+    rows = [tuple(int(v) for v in row) for row in decode]
+    whole_costs = Costs(
+        decode=[(0, 0, 0, 0), *rows],
+        prefill=[(0, 0, 0, 0), *[tuple(int(v) for v in row) for row in prefill]],
+        kv=[int(kv[min(b, kv.size - 1)]) for b in range(2000)],
+        pair=pair,
+        cached=cached,
+    )
+    return Case(config, requests, events, horizon, whole_costs)
+
+
+def draw_events(rng: np.random.Generator, replicas: int, span: int) -> tuple[tuple[str, int, int, float], ...]:
+    """Losses, detections, returns, changes of speed in order of time; some losses are never detected or mended."""
+    events: list[tuple[str, int, int, float]] = []
+    for replica in range(replicas):
+        at = int(rng.exponential(span))
+        while at < span:
+            kind = rng.random()
+            if kind < 0.4:
+                events.append(("set_speed", replica, at, float(rng.choice([1.0, 0.5, 0.25]))))
+            else:
+                events.append(("lose", replica, at, 1.0))
+                at += int(rng.exponential(span / 20)) * int(rng.integers(0, 2))
+                if rng.random() < 0.9:
+                    events.append(("detect", replica, at, 1.0))
+                at += int(rng.exponential(span / 10))
+                if rng.random() < 0.1:
+                    break
+                events.append(("up", replica, at, 1.0))
+            at += int(rng.exponential(span / 3))
+    return tuple(sorted(events, key=lambda event: event[2]))
+
+
+def run_kernel_on(case: Case, *, looks: int = 0, step_by_step: bool = False) -> ServiceMeasures:
+    """Run a workload on the kernel, looked at `looks` times on the way."""
+    config = replace(case.config, step_by_step=step_by_step)
+    service = Service(config, case.requests, case.uniforms)
+    ahead = [event for event in case.events if event[2] < case.horizon_ns]
+    instants = [int(t) for t in case.requests.arrival_ns[: looks // 3]]
+    instants += [case.horizon_ns * k // looks for k in range(1, looks - len(instants) + 1)]
+    marks = sorted([*((event[2], 0, k) for k, event in enumerate(ahead)), *((t, 1, k) for k, t in enumerate(instants))])
+    for at, is_look, place in marks:
+        if is_look:
+            if service.now_ns <= at <= case.horizon_ns:
+                service.advance(at)
+            continue
+        verb, replica, _, speed = ahead[place]
+        if verb == "set_speed":
+            service.set_speed(replica, speed, at)
+        else:
+            getattr(service, verb)(replica, at)
+    return service.finish(case.horizon_ns)
+
+
+def run_naive_on(case: Case) -> Naive:
+    """Run a workload with whole costs on the reference."""
+    config = case.config
+    luck = (case.uniforms("serving.router", 0, case.requests.count) * float(1 << 40)).astype(np.int64)
+    columns = (case.requests.arrival_ns, case.requests.input_tokens, case.requests.output_tokens, luck)
+    rules = Rules(
+        costs=case.whole_costs,
+        blocks=config.blocks,
+        replicas=config.replicas,
+        max_batch=config.batching.max_batch,
+        budget=config.batching.budget if isinstance(config.batching, ChunkedPrefill) else None,
+        router=config.router.kind,
+        reserve=config.kv.reserve if isinstance(config.kv, Contiguous) else None,
+        reserve_tokens=config.kv.max_model_len if isinstance(config.kv, Contiguous) else 0,
+        watermark=config.watermark,
+        ttft_limit_ns=round((config.ttft_limit_s or 0) * 1e9),
+        tpot_limit_ns=round((config.tpot_limit_s or 0) * 1e9),
+    )
+    naive = Naive(rules, [tuple(int(v) for v in row) for row in zip(*columns, strict=True)])
+    for verb, replica, at, speed in case.events:
+        if at < case.horizon_ns:
+            if verb == "set_speed":
+                naive.set_speed(replica, speed, at)
+            else:
+                getattr(naive, verb)(replica, at)
+    naive.finish(case.horizon_ns)
+    return naive

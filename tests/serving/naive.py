@@ -1,0 +1,437 @@
+"""A second, slow token simulator: lists, one pass at a time, whole numbers. It shares no code with the kernel.
+
+It reads like the rules: at each boundary completions, then changes of speed and arrivals, then reservations with
+evictions, then admissions, then the pass. Costs are whole nanoseconds. Gaps between tokens are kept as a plain list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+FAR = 1 << 61
+
+
+@dataclass
+class Costs:
+    """Whole ns: parts (compute, weights, collectives, fixed) by tokens, reads by decodes, pairs, cached tokens."""
+
+    decode: list[tuple[int, int, int, int]]
+    prefill: list[tuple[int, int, int, int]]
+    kv: list[int]
+    pair: int
+    cached: int
+
+
+@dataclass
+class Rules:
+    """The service under test."""
+
+    costs: Costs
+    blocks: int
+    replicas: int
+    max_batch: int | None
+    budget: int | None
+    router: str
+    reserve: str | None
+    reserve_tokens: int
+    watermark: float
+    ttft_limit_ns: int
+    tpot_limit_ns: int
+
+
+@dataclass
+class Request:
+    """One request and everything that ever happened to it."""
+
+    index: int
+    arrival: int
+    prompt: int
+    output: int
+    luck: int
+    sent: int = 0
+    first: int = -1
+    last: int = -1
+    finish: int = -1
+    kv: int = 0
+    redo: int = 0
+    target: int = 0
+    chunk: int = 0
+    blocks: int = 0
+    own_steps: int = 0
+    decoding: bool = False
+    caught: bool = False
+    evictions: int = 0
+    status: int = 0
+    since: int = 0
+    ledger: Counter[str] = field(default_factory=Counter)
+
+    def book(self, category: str, until: int) -> None:
+        """The time since the last booking belongs to `category`."""
+        self.ledger[category] += until - self.since
+        self.since = until
+
+
+@dataclass
+class Pass:
+    """A pass in flight."""
+
+    start: int
+    end: int
+    healthy: int
+    decodes: list[Request]
+    prompts: list[Request]
+    context: int
+
+
+@dataclass
+class Replica:
+    """One replica: who runs (in order of admission), who waits."""
+
+    running: list[Request] = field(default_factory=list)
+    queue: list[Request] = field(default_factory=list)
+    flight: Pass | None = None
+    boundary: int | None = None
+    dead: bool = False
+    believed: bool = True
+    speed: Fraction = Fraction(1)
+    blocked: bool = False
+
+
+class Naive:
+    """The service, one boundary at a time."""
+
+    def __init__(self, rules: Rules, requests: list[tuple[int, int, int, int]]) -> None:
+        self.rules = rules
+        self.requests = [Request(k, *row) for k, row in enumerate(requests)]
+        self.ahead = list(self.requests)
+        self.replicas = [Replica() for _ in range(rules.replicas)]
+        self.room: list[Request] = []
+        self.turn = -1
+        self.now = 0
+        self.gaps: Counter[int] = Counter()
+        self.count: Counter[str] = Counter()
+
+    # Blocks.
+
+    def most_blocks(self, request: Request) -> int:
+        """Blocks at the end, or all that a contiguous cache reserves."""
+        tokens = request.prompt + request.output - 1
+        if self.rules.reserve == "max_model_len":
+            tokens = max(tokens, self.rules.reserve_tokens)
+        elif self.rules.reserve == "power_of_two":
+            tokens = max(16, 1 << (tokens - 1).bit_length())
+        return -(-tokens // 16)
+
+    def free(self, replica: Replica) -> int:
+        """Blocks that nobody holds."""
+        return self.rules.blocks - sum(request.blocks for request in replica.running)
+
+    # Time.
+
+    def advance(self, until: int) -> None:
+        """All boundaries and arrivals before `until`, in order of time; ends at `until` are committed."""
+        while True:
+            ends = [r.flight.end for r in self.replicas if r.flight is not None]
+            opens = [r.boundary for r in self.replicas if r.boundary is not None]
+            arrival = self.ahead[0].arrival if self.ahead else FAR
+            end, start = min(ends, default=FAR), min(opens, default=FAR)
+            at = min(end, arrival, start)
+            if at > until or (at == until and end != until) or at == FAR:
+                break
+            if end == at:
+                for replica in self.replicas:
+                    if replica.flight is not None and replica.flight.end == at:
+                        self.end_pass(replica, replica.flight)
+            elif arrival == at:
+                self.arrive(self.ahead.pop(0))
+            else:
+                for replica in self.replicas:
+                    if replica.boundary == at:
+                        self.decide(replica, at)
+        self.now = until
+
+    # Routing.
+
+    def outstanding(self, replica: Replica) -> int:
+        """Routed and unfinished."""
+        return len(replica.running) + len(replica.queue)
+
+    def choose(self, request: Request) -> Replica | None:
+        """By the router's rule, among replicas believed up."""
+        up = [k for k, replica in enumerate(self.replicas) if replica.believed]
+        if not up:
+            return None
+        if self.rules.router == "random":
+            return self.replicas[up[(request.luck * len(up)) >> 40]]
+        if self.rules.router == "least_outstanding":
+            return self.replicas[min(up, key=lambda k: (self.outstanding(self.replicas[k]), k))]
+        self.turn = min(up, key=lambda k: (k - self.turn - 1) % len(self.replicas))
+        return self.replicas[self.turn]
+
+    def arrive(self, request: Request) -> None:
+        """Refuse what can never run, route the rest."""
+        if request.prompt < 1 or request.output < 1:
+            request.status = 4
+            self.count["failed_rows"] += 1
+            return
+        self.count["offered"] += 1
+        request.since = request.arrival
+        if self.most_blocks(request) > self.rules.blocks:
+            request.status = 3
+            self.count["refused"] += 1
+            return
+        self.wait_at(self.choose(request), request, request.arrival, by_age=False)
+
+    def wait_at(self, replica: Replica | None, request: Request, t: int, by_age: bool) -> None:
+        """Join a queue: at its end, or ahead of the first younger one."""
+        queue = self.room if replica is None else replica.queue
+        place = next((k for k, other in enumerate(queue) if other.index > request.index), len(queue))
+        queue.insert(place if by_age else len(queue), request)
+        if replica is None or replica.dead:
+            request.caught = True
+        elif replica.flight is None and replica.boundary is None:
+            replica.boundary = t
+
+    def book_queue(self, replica: Replica, t: int) -> None:
+        """Close the waits of a queue up to t."""
+        for request in replica.queue:
+            request.book("kv_blocked" if replica.blocked else "router_queue", t)
+
+    # A boundary.
+
+    def decide(self, replica: Replica, t: int) -> None:
+        """Reserve, evict or admit, start."""
+        rules = self.rules
+        replica.boundary = None
+        self.book_queue(replica, t)
+        decodes = [request for request in replica.running if request.decoding]
+        evicted = False
+        while rules.reserve is None:
+            need = sum(1 for request in decodes if request.kv % 16 == 0)
+            if need <= self.free(replica):
+                break
+            victim = replica.running.pop()
+            if not victim.decoding:
+                victim.book("kv_blocked", t)
+            else:
+                decodes.remove(victim)
+            self.drop(victim)
+            victim.evictions += 1
+            self.count["evictions"] += 1
+            replica.queue.insert(0, victim)
+            evicted = True
+        if rules.reserve is None:
+            for request in decodes:
+                request.blocks += request.kv % 16 == 0
+        replica.blocked = evicted
+        prompts = [] if evicted else self.admit(replica, t, len(decodes))
+        if not decodes and not prompts:
+            return
+        self.start_pass(replica, t, decodes, prompts)
+
+    def drop(self, request: Request) -> None:
+        """Its KV is gone."""
+        request.redo = max(request.redo, request.kv)
+        request.kv = request.chunk = request.blocks = 0
+        request.decoding = False
+
+    def admit(self, replica: Replica, t: int, decodes: int) -> list[Request]:
+        """The partial prompt first, then strict first come, first served."""
+        rules = self.rules
+        room = (rules.budget if rules.budget is not None else FAR) - decodes
+        slots = rules.max_batch if rules.max_batch is not None else FAR
+        prompts = []
+        if replica.running and not replica.running[-1].decoding:
+            partial = replica.running[-1]
+            partial.book("kv_blocked", t)
+            partial.chunk = min(room, partial.target - partial.kv)
+            room -= partial.chunk
+            prompts.append(partial)
+        while room > 0 and replica.queue and len(replica.running) < slots:
+            request = replica.queue[0]
+            target = request.prompt + request.sent
+            blocks = -(-target // 16) if rules.reserve is None else self.most_blocks(request)
+            spare = self.free(replica) - blocks
+            if spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks)):
+                replica.blocked = True
+                break
+            replica.queue.pop(0)
+            replica.running.append(request)
+            request.target, request.blocks, request.kv = target, blocks, 0
+            request.chunk = min(room, target)
+            room -= request.chunk
+            prompts.append(request)
+        return prompts
+
+    def start_pass(self, replica: Replica, t: int, decodes: list[Request], prompts: list[Request]) -> None:
+        """The length of the pass."""
+        costs = self.rules.costs
+        tokens = len(decodes) + sum(request.chunk for request in prompts)
+        parts = (costs.prefill if prompts else costs.decode)[tokens]
+        context = sum(request.kv for request in decodes)
+        healthy = sum(parts) + costs.kv[len(decodes)] * context
+        healthy += sum(costs.pair * self.pairs(request) + costs.cached * request.kv for request in prompts)
+        duration = Fraction(healthy) / replica.speed
+        assert duration.denominator == 1
+        replica.flight = Pass(t, t + int(duration), healthy, decodes, prompts, context)
+
+    @staticmethod
+    def pairs(request: Request) -> int:
+        """(prompt token, earlier or same token) pairs of the chunk."""
+        return sum(request.kv + k for k in range(1, request.chunk + 1))
+
+    # The end of a pass.
+
+    def end_pass(self, replica: Replica, flight: Pass) -> None:
+        """Tokens appear; those that are complete leave."""
+        costs, t = self.rules.costs, flight.end
+        tokens = len(flight.decodes) + sum(request.chunk for request in flight.prompts)
+        reads = costs.kv[len(flight.decodes)] * flight.context
+        for request in flight.decodes:
+            self.split_decode(request, flight, reads)
+        pairs = sum(self.pairs(request) for request in flight.prompts)
+        cached = sum(request.kv for request in flight.prompts)
+        for request in flight.prompts:
+            self.split_prompt(request, flight, tokens, reads, pairs, cached)
+        for request in flight.decodes:
+            request.kv += 1
+            self.emit(request, t)
+        for request in flight.prompts:
+            self.count["recomputed_tokens"] += max(0, min(request.kv + request.chunk, request.redo) - request.kv)
+            request.kv += request.chunk
+            self.count["prompt_tokens"] += request.chunk
+            request.chunk = 0
+            request.since = t
+            if request.kv == request.target:
+                request.decoding = True
+                request.redo = 0
+                self.emit(request, t)
+        self.count["steps"] += 1
+        replica.running = [request for request in replica.running if request.finish < 0]
+        replica.flight = None
+        replica.boundary = t
+
+    def emit(self, request: Request, t: int) -> None:
+        """One more token at t."""
+        self.count["tokens"] += 1
+        request.sent += 1
+        request.since = t
+        if request.first < 0:
+            request.first = t
+        else:
+            self.gaps[t - request.last] += 1
+        request.last = t
+        if request.sent == request.output:
+            request.finish, request.status = t, 1
+            request.blocks = 0
+            self.count["completed"] += 1
+
+    def split_decode(self, request: Request, flight: Pass, reads: int) -> None:
+        """Ledger of one decode for one pass."""
+        decodes, ledger = len(flight.decodes), request.ledger
+        own = self.rules.costs.kv[decodes] * request.kv
+        ledger["own_kv_reads"] += own
+        ledger["others_kv_reads"] += reads - own
+        ledger["degraded"] += flight.end - flight.start - flight.healthy
+        parts = self.rules.costs.decode[decodes]
+        alone = sum(parts) + reads
+        if flight.prompts and flight.healthy < alone:
+            ledger["interference"] += flight.healthy - reads
+            return
+        for name, part in zip(("decode_compute", "weights", "collectives", "fixed"), parts, strict=True):
+            ledger[name] += part
+        ledger["interference"] += flight.healthy - alone
+
+    def split_prompt(self, request: Request, flight: Pass, tokens: int, reads: int, pairs: int, cached: int) -> None:
+        """Ledger of one prompt for one pass."""
+        costs, ledger = self.rules.costs, request.ledger
+        ledger["degraded"] += flight.end - flight.start - flight.healthy
+        if request.kv < request.redo:
+            ledger["recompute"] += flight.healthy
+            return
+        compute, weights, collectives, _ = costs.prefill[tokens]
+        split = {
+            "prefill_compute": compute * request.chunk // tokens + costs.pair * self.pairs(request),
+            "weights": weights,
+            "collectives": collectives,
+            "own_kv_reads": costs.cached * request.kv,
+            "others_kv_reads": reads + costs.cached * (cached - request.kv),
+            "interference": compute * (tokens - request.chunk) // tokens + costs.pair * (pairs - self.pairs(request)),
+        }
+        split["fixed"] = flight.healthy - sum(split.values())
+        ledger.update(split)
+
+    # The machine.
+
+    def lose(self, number: int, t: int) -> None:
+        """The pass in flight is not delivered; requests stay."""
+        self.advance(t)
+        replica = self.replicas[number]
+        if replica.dead:
+            return
+        self.count["losses"] += 1
+        self.book_queue(replica, t)
+        for request in replica.running:
+            in_flight = replica.flight is not None and (request.decoding or request.chunk > 0)
+            request.book("recompute" if in_flight else "kv_blocked", t)
+            self.count["kv_tokens_lost"] += request.kv
+            self.drop(request)
+        replica.queue = replica.running + replica.queue
+        for request in replica.queue:
+            request.caught = True
+        replica.running, replica.flight, replica.boundary = [], None, None
+        replica.dead, replica.blocked = True, False
+
+    def detect(self, number: int, t: int) -> None:
+        """All return, in order of arrival."""
+        self.advance(t)
+        replica = self.replicas[number]
+        replica.believed = False
+        returned, replica.queue = sorted(replica.queue, key=lambda request: request.index), []
+        for request in returned:
+            request.book("undetected_dead_replica", t)
+            self.wait_again(request, t)
+
+    def wait_again(self, request: Request, t: int) -> None:
+        """Routed anew: waits that were open where it goes are closed first, so that categories do not mix."""
+        replica = self.choose(request)
+        if replica is not None and not replica.dead:
+            self.book_queue(replica, t)
+        self.wait_at(replica, request, t, by_age=True)
+
+    def up(self, number: int, t: int) -> None:
+        """Back, empty, at full speed."""
+        self.advance(t)
+        replica = self.replicas[number]
+        if not replica.dead:
+            return
+        if replica.believed:
+            self.detect(number, t)
+        replica.dead, replica.believed, replica.speed = False, True, Fraction(1)
+        returned, self.room = sorted(self.room, key=lambda request: request.index), []
+        for request in returned:
+            request.book("no_replica_up", t)
+            self.wait_again(request, t)
+
+    def set_speed(self, number: int, speed: float, t: int) -> None:
+        """From the first boundary at or after t."""
+        self.advance(t)
+        if not self.replicas[number].dead:
+            self.replicas[number].speed = Fraction(speed)
+
+    def finish(self, t: int) -> None:
+        """Close what is open; the split of a pass that the horizon cuts is left to the kernel."""
+        self.advance(t)
+        for request in self.room:
+            request.book("no_replica_up", t)
+        for replica in self.replicas:
+            if replica.dead:
+                for request in replica.queue:
+                    request.book("undetected_dead_replica", t)
+            else:
+                self.book_queue(replica, t)
+        open_ones = [*self.room, *(request for r in self.replicas for request in [*r.queue, *r.running])]
+        for request in open_ones:
+            request.finish, request.status = t, 2

@@ -1,0 +1,162 @@
+"""What happens at the end of passes: tokens appear, counters advance, requests join the decodes or leave."""
+
+from __future__ import annotations
+
+from topology.compiled import kernel_part
+from workloads.serving import fields as f
+from workloads.serving.blocks import blocks_of_steps, held_blocks
+from workloads.serving.booking import (
+    book_decode,
+    book_mixed,
+    book_prompt,
+    elapsed_ns,
+    join_gauges,
+    leave_gauges,
+    measure_leaving,
+    overlap_with_lost,
+)
+from workloads.serving.fields import State
+from workloads.serving.logbins import bin_of
+from workloads.serving.queues import SLOT_BITS, SLOT_MASK, change_outstanding, push_heap, remove_running, sift_down
+
+
+@kernel_part
+def stop_running(s: State, r: int, i: int) -> None:
+    """Slot i no longer runs on replica r: its blocks are free, its sent tokens and ledger are settled."""
+    replica, slot = s.replica, s.slot
+    replica[r, f.R_FREE] += held_blocks(s, r, i)
+    remove_running(s, r, i)
+    if slot[i, f.S_STATE] == f.DECODE:
+        slot[i, f.S_SENT] = slot[i, f.S_OUTPUT] - (slot[i, f.S_END_STEP] - replica[r, f.R_STEPS])
+        tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
+        replica[r, f.R_DECODES] -= 1
+        replica[r, f.R_CONTEXT] -= tokens
+        s.phase[r, (tokens - replica[r, f.R_STEPS]) & 15] -= 1
+        slot[i, f.S_LAST] = replica[r, f.R_AT]
+        slot[i, f.S_SINCE] = replica[r, f.R_AT]
+        if s.setting[f.C_MEASURES]:
+            leave_gauges(s, r, i)
+
+
+@kernel_part
+def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
+    """Slot i leaves the system at t: book it, record it, free its slot."""
+    slot, setting = s.slot, s.setting
+    change_outstanding(s, r, t, -1)
+    if slot[i, f.S_ARRIVAL] >= setting[f.C_MEASURE_FROM]:
+        s.total[f.N_COMPLETED if status == f.COMPLETED else f.N_UNFINISHED] += 1
+        if setting[f.C_MEASURES]:
+            measure_leaving(s, i, t, status == f.COMPLETED)
+    row = slot[i, f.S_ID] - setting[f.C_RECORD_FROM]
+    if 0 <= row < setting[f.C_RECORD_ROWS]:
+        record = s.record
+        record[row, f.X_FIRST] = slot[i, f.S_FIRST]
+        record[row, f.X_FINISH] = t
+        record[row, f.X_TOKENS] = slot[i, f.S_SENT]
+        record[row, f.X_REPLICA] = r
+        record[row, f.X_STATUS] = status
+        record[row, f.X_CAUGHT] = slot[i, f.S_CAUGHT]
+        record[row, f.X_EVICTIONS] = slot[i, f.S_EVICTIONS]
+        for category in range(f.LEDGER_SIZE):
+            record[row, f.X_LEDGER + category] = slot[i, f.S_LEDGER + category]
+    s.free_slot[setting[f.C_FREE_SLOTS]] = i
+    setting[f.C_FREE_SLOTS] += 1
+
+
+@kernel_part
+def complete_decodes(s: State, r: int) -> None:
+    """The decodes of replica r whose last token has just appeared leave."""
+    replica, heap = s.replica, s.heap
+    while replica[r, f.R_DECODES] > 0 and heap[r, 0] >> SLOT_BITS <= replica[r, f.R_STEPS]:
+        i = heap[r, 0] & SLOT_MASK
+        size = replica[r, f.R_DECODES] - 1
+        sift_down(s, r, 0, heap[r, size], size)
+        stop_running(s, r, i)
+        leave_system(s, r, i, replica[r, f.R_AT], f.COMPLETED)
+        replica[r, f.R_CHANGED] = 1
+
+
+@kernel_part
+def emit_after_prompt(s: State, r: int, i: int) -> None:
+    """The prompt of slot i is computed: a token appears; the slot leaves, or decodes from now on."""
+    replica, slot = s.replica, s.slot
+    t = replica[r, f.R_AT]
+    slot[i, f.S_SENT] += 1
+    slot[i, f.S_REDO] = 0
+    s.total[f.N_TOKENS] += 1
+    if slot[i, f.S_FIRST] == f.NO_SLOT:
+        slot[i, f.S_FIRST] = t
+        if s.setting[f.C_MEASURES] and slot[i, f.S_ARRIVAL] >= s.setting[f.C_MEASURE_FROM]:
+            s.histogram[f.H_TTFT, bin_of(t - slot[i, f.S_ARRIVAL])] += 1
+    elif s.setting[f.C_MEASURES]:
+        s.histogram[f.H_ITL, bin_of(t - slot[i, f.S_LAST])] += 1
+    left = slot[i, f.S_OUTPUT] - slot[i, f.S_SENT]
+    if left == 0:
+        stop_running(s, r, i)
+        leave_system(s, r, i, t, f.COMPLETED)
+        return
+    tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
+    slot[i, f.S_STATE] = f.DECODE
+    slot[i, f.S_END_STEP] = replica[r, f.R_STEPS] + left
+    push_heap(s, r, (slot[i, f.S_END_STEP] << SLOT_BITS) | i, replica[r, f.R_DECODES])
+    replica[r, f.R_DECODES] += 1
+    replica[r, f.R_CONTEXT] += tokens
+    s.phase[r, (tokens - replica[r, f.R_STEPS]) & 15] += 1
+    if s.setting[f.C_MEASURES]:
+        join_gauges(s, r, i, tokens)
+
+
+@kernel_part
+def commit_decode(s: State, r: int, k: int) -> None:
+    """The steps of the present segment of replica r up to step k have ended."""
+    replica, pace = s.replica, s.pace
+    m = k - replica[r, f.R_STEP]
+    if m == 0:
+        return
+    if s.setting[f.C_MEASURES]:
+        book_decode(s, r, k)
+    decodes = replica[r, f.R_DECODES]
+    replica[r, f.R_FREE] -= blocks_of_steps(s, r, m)
+    held = s.setting[f.C_BLOCKS] - replica[r, f.R_FREE]
+    s.total[f.N_MOST_BLOCKS] = max(s.total[f.N_MOST_BLOCKS], held)
+    replica[r, f.R_STEP] = k
+    replica[r, f.R_STEPS] += m
+    replica[r, f.R_CONTEXT] += decodes * m
+    replica[r, f.R_AT] = replica[r, f.R_ANCHOR] + elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE])
+    s.total[f.N_TOKENS] += decodes * m
+    s.total[f.N_STEPS] += m
+    if k == replica[r, f.R_PLAN]:
+        replica[r, f.R_MODE] = f.BOUNDARY
+        complete_decodes(s, r)
+
+
+@kernel_part
+def commit_mixed(s: State, r: int) -> None:
+    """The pass of replica r that carried prompt tokens has ended."""
+    replica, slot, total = s.replica, s.slot, s.total
+    if s.setting[f.C_MEASURES]:
+        book_mixed(s, r)
+        i = replica[r, f.R_FIRST_PREFILL]
+        while i != f.NO_SLOT:
+            book_prompt(s, r, i)
+            i = slot[i, f.S_NEXT]
+    decodes = replica[r, f.R_DECODES]
+    replica[r, f.R_AT] = replica[r, f.R_END]
+    replica[r, f.R_MODE] = f.BOUNDARY
+    replica[r, f.R_CHANGED] = 1
+    replica[r, f.R_STEPS] += 1
+    replica[r, f.R_CONTEXT] += decodes
+    total[f.N_TOKENS] += decodes
+    total[f.N_STEPS] += 1
+    total[f.N_PROMPT_TOKENS] += replica[r, f.R_PROMPT_TOKENS]
+    complete_decodes(s, r)
+    i = replica[r, f.R_FIRST_PREFILL]
+    while i != f.NO_SLOT:
+        after = slot[i, f.S_NEXT]
+        total[f.N_RECOMPUTED] += overlap_with_lost(s, i)
+        slot[i, f.S_READY] += slot[i, f.S_CHUNK]
+        slot[i, f.S_CHUNK] = 0
+        slot[i, f.S_SINCE] = replica[r, f.R_AT]
+        if slot[i, f.S_READY] == slot[i, f.S_TARGET]:
+            emit_after_prompt(s, r, i)
+        i = after

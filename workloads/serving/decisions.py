@@ -1,0 +1,177 @@
+"""What is decided at a boundary: reservations, evictions, admissions, and the passes that follow."""
+
+from __future__ import annotations
+
+from topology.compiled import kernel_part
+from workloads.serving import fields as f
+from workloads.serving.blocks import blocks_of, blocks_of_next_step, most_blocks, steps_with_blocks
+from workloads.serving.booking import book_wait, elapsed_ns, kv_index, rebase_own_reads, table_row, table_value
+from workloads.serving.commits import stop_running
+from workloads.serving.fields import State
+from workloads.serving.queues import SLOT_BITS, append_running, enqueue_after, pop_queue, remove_from_heap, set_blocked
+
+REBASE_STEPS = 1 << 18
+
+
+@kernel_part
+def evict_youngest(s: State, r: int, t: int) -> None:
+    """The youngest admitted of replica r loses its KV and goes back to the head of the queue."""
+    replica, slot = s.replica, s.slot
+    i = replica[r, f.R_TAIL]
+    computed = slot[i, f.S_READY]
+    if slot[i, f.S_STATE] == f.DECODE:
+        remove_from_heap(s, r, i, replica[r, f.R_DECODES])
+        stop_running(s, r, i)
+        computed = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
+    else:
+        slot[i, f.S_LEDGER + f.L_KV_BLOCKED] += t - slot[i, f.S_SINCE]
+        slot[i, f.S_SINCE] = t
+        stop_running(s, r, i)
+    slot[i, f.S_REDO] = max(slot[i, f.S_REDO], computed)
+    slot[i, f.S_EVICTIONS] += 1
+    s.total[f.N_EVICTIONS] += 1
+    replica[r, f.R_CHANGED] = 1
+    enqueue_after(s, r, i, f.NO_SLOT, t)
+
+
+@kernel_part
+def start_chunk(s: State, r: int, i: int, room: int) -> int:
+    """Slot i computes up to `room` more prompt tokens in the pass that begins; return how many."""
+    replica, slot = s.replica, s.slot
+    ready = slot[i, f.S_READY]
+    chunk: int = min(room, slot[i, f.S_TARGET] - ready)
+    slot[i, f.S_CHUNK] = chunk
+    replica[r, f.R_PROMPT_TOKENS] += chunk
+    replica[r, f.R_PAIRS] += chunk * ready + chunk * (chunk + 1) // 2
+    replica[r, f.R_CACHED] += ready
+    if replica[r, f.R_FIRST_PREFILL] == f.NO_SLOT:
+        replica[r, f.R_FIRST_PREFILL] = i
+    return chunk
+
+
+@kernel_part
+def admit(s: State, r: int, t: int, reserved: int) -> None:
+    """Give the pass that begins at t its prompt tokens: the partial prompt first, then strict first come, first served.
+
+    `reserved` blocks are promised to the decodes of this pass. A whole prompt's blocks are taken at admission.
+    """
+    replica, slot, setting = s.replica, s.slot, s.setting
+    replica[r, f.R_FIRST_PREFILL] = f.NO_SLOT
+    replica[r, f.R_PROMPT_TOKENS] = replica[r, f.R_PAIRS] = replica[r, f.R_CACHED] = 0
+    room = setting[f.C_BUDGET] - replica[r, f.R_DECODES]
+    partial = replica[r, f.R_TAIL]
+    if partial != f.NO_SLOT and slot[partial, f.S_STATE] == f.PREFILL:
+        slot[partial, f.S_LEDGER + f.L_KV_BLOCKED] += t - slot[partial, f.S_SINCE]
+        slot[partial, f.S_SINCE] = t
+        room -= start_chunk(s, r, partial, room)
+    blocked = 0
+    while room > 0 and replica[r, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < setting[f.C_MAX_BATCH]:
+        i = replica[r, f.R_QUEUE_HEAD]
+        target = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
+        blocks = blocks_of(target)
+        if not setting[f.C_PAGED]:
+            blocks = most_blocks(s, slot[i, f.S_INPUT], slot[i, f.S_OUTPUT])
+        spare = replica[r, f.R_FREE] - reserved - blocks
+        if spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < setting[f.C_WATERMARK]):
+            blocked = 1
+            break
+        pop_queue(s, r)
+        book_wait(s, r, i, t, 0)
+        slot[i, f.S_STATE] = f.PREFILL
+        slot[i, f.S_TARGET] = target
+        slot[i, f.S_READY] = 0
+        slot[i, f.S_BLOCKS] = blocks
+        replica[r, f.R_FREE] -= blocks
+        append_running(s, r, i)
+        room -= start_chunk(s, r, i, room)
+    set_blocked(s, r, t, blocked)
+
+
+@kernel_part
+def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
+    """Begin a pass that carries prompt tokens at t; it has a segment of its own."""
+    replica, pace, total = s.replica, s.pace, s.total
+    decodes = replica[r, f.R_DECODES]
+    replica[r, f.R_FREE] -= reserved
+    row, weight = table_row(s, decodes + replica[r, f.R_PROMPT_TOKENS])
+    healthy = table_value(s, row, weight, f.T_PREFILL) + s.kv_ns[kv_index(s, decodes)] * replica[r, f.R_CONTEXT]
+    healthy += s.prompt_ns[0] * replica[r, f.R_PAIRS] + s.prompt_ns[1] * replica[r, f.R_CACHED]
+    pace[r, f.P_HEALTHY_BASE] = healthy
+    replica[r, f.R_MODE] = f.PASS
+    replica[r, f.R_MIXED] = 1
+    replica[r, f.R_ANCHOR] = t
+    replica[r, f.R_END] = t + int(healthy / pace[r, f.P_SPEED] + 0.5)
+    total[f.N_SEGMENTS] += 1
+    total[f.N_MOST_DECODES] = max(total[f.N_MOST_DECODES], decodes)
+    total[f.N_MOST_BLOCKS] = max(total[f.N_MOST_BLOCKS], s.setting[f.C_BLOCKS] - replica[r, f.R_FREE])
+
+
+@kernel_part
+def anchor_segment(s: State, r: int, t: int) -> None:
+    """The running set of replica r is fixed from t on: set the pace of its decode steps."""
+    replica, pace, total = s.replica, s.pace, s.total
+    decodes, speed = replica[r, f.R_DECODES], pace[r, f.P_SPEED]
+    row, weight = table_row(s, decodes)
+    per_token = s.kv_ns[kv_index(s, decodes)]
+    reads = per_token * replica[r, f.R_CONTEXT]
+    base = table_value(s, row, weight, f.T_DECODE) + reads
+    slope = per_token * decodes
+    pace[r, f.P_HEALTHY_BASE], pace[r, f.P_HEALTHY_SLOPE] = base, slope
+    pace[r, f.P_BASE], pace[r, f.P_SLOPE] = base / speed, slope / speed
+    if s.setting[f.C_MEASURES]:
+        pace[r, f.P_COMPUTE] = table_value(s, row, weight, f.T_DECODE + 1)
+        pace[r, f.P_WEIGHTS] = table_value(s, row, weight, f.T_DECODE + 2)
+        pace[r, f.P_COLLECTIVES] = table_value(s, row, weight, f.T_DECODE + 3)
+        pace[r, f.P_KV] = reads
+        for place in range(f.BOOKED):
+            replica[r, f.R_BOOKED + place] = 0
+    replica[r, f.R_ANCHOR] = t
+    replica[r, f.R_STEP] = 0
+    replica[r, f.R_CHANGED] = 0
+    total[f.N_SEGMENTS] += 1
+    total[f.N_MOST_DECODES] = max(total[f.N_MOST_DECODES], decodes)
+
+
+@kernel_part
+def plan_to(s: State, r: int, k: int) -> None:
+    """No decision is due on replica r before the end of step k of its segment."""
+    replica, pace = s.replica, s.pace
+    replica[r, f.R_PLAN] = k
+    replica[r, f.R_END] = replica[r, f.R_ANCHOR] + elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE])
+
+
+@kernel_part
+def decide(s: State, r: int) -> None:
+    """Replica r is at a boundary, completions are done: reserve, evict or admit, and begin what comes next."""
+    replica, pace, setting = s.replica, s.pace, s.setting
+    t = replica[r, f.R_AT]
+    setting[f.C_WORK] -= 1
+    if pace[r, f.P_NEXT_SPEED] != pace[r, f.P_SPEED]:
+        pace[r, f.P_SPEED] = pace[r, f.P_NEXT_SPEED]
+        replica[r, f.R_CHANGED] = 1
+    if replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN] > REBASE_STEPS and setting[f.C_MEASURES]:
+        rebase_own_reads(s, r)
+    reserved = blocks_of_next_step(s, r)
+    evicted = False
+    while reserved > replica[r, f.R_FREE]:
+        evict_youngest(s, r, t)
+        evicted = True
+        reserved = blocks_of_next_step(s, r)
+    if evicted:
+        set_blocked(s, r, t, 1)
+    else:
+        admit(s, r, t, reserved)
+        if replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT:
+            start_mixed(s, r, t, reserved)
+            return
+    if replica[r, f.R_DECODES] == 0:
+        replica[r, f.R_MODE] = f.IDLE
+        return
+    if replica[r, f.R_CHANGED]:
+        anchor_segment(s, r, t)
+    steps = 1
+    if not (evicted or setting[f.C_STEP_BY_STEP]):
+        steps = steps_with_blocks(s, r, (s.heap[r, 0] >> SLOT_BITS) - replica[r, f.R_STEPS])
+    replica[r, f.R_MODE] = f.PASS
+    replica[r, f.R_MIXED] = 0
+    plan_to(s, r, replica[r, f.R_STEP] + steps)

@@ -1,0 +1,275 @@
+"""Layout of the token kernel's state: which column of which flat array means what.
+
+Everything is int64 unless said otherwise; times are in nanoseconds and end in `_ns` or are called an instant. The
+kernel reads these constants as `f.NAME`, so that compiled and plain Python runs share one layout.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK_TOKENS = 16
+"""Tokens of one block of the paged KV cache, the unit of allocation."""
+NO_SLOT = -1
+FOREVER = 1 << 61
+"""An instant after every horizon."""
+
+# Status of one call of the kernel.
+DONE, AGAIN, NEED_REQUESTS, NEED_ROOM = range(4)
+
+# Verbs of the kernel: run to an instant; what the machine does to a replica; close at the horizon.
+V_RUN, V_LOSE, V_DETECT, V_UP, V_SPEED, V_CLOSE = range(6)
+
+# Modes of a replica: nothing to do, at an undecided boundary, a pass or a run of passes in flight, dead.
+IDLE, BOUNDARY, PASS, DEAD = range(4)
+
+# States of a request.
+WAITING, PREFILL, DECODE, LOST = range(4)
+
+# Categories of the waiting ledger of a request, in the order of the columns of a ledger.
+LEDGER = (
+    "no_replica_up",
+    "undetected_dead_replica",
+    "router_queue",
+    "kv_blocked",
+    "prefill_compute",
+    "decode_compute",
+    "weights",
+    "own_kv_reads",
+    "others_kv_reads",
+    "collectives",
+    "fixed",
+    "interference",
+    "recompute",
+    "degraded",
+)
+(
+    L_NO_REPLICA,
+    L_DEAD,
+    L_QUEUE,
+    L_KV_BLOCKED,
+    L_PREFILL,
+    L_DECODE,
+    L_WEIGHTS,
+    L_OWN_KV,
+    L_OTHERS_KV,
+    L_COLLECTIVES,
+    L_FIXED,
+    L_INTERFERENCE,
+    L_RECOMPUTE,
+    L_DEGRADED,
+) = range(len(LEDGER))
+LEDGER_SIZE = len(LEDGER)
+
+# Cumulative counters of a replica's decode time; a request takes a snapshot when it joins, the difference at its end.
+G_DECODE, G_WEIGHTS, G_KV, G_COLLECTIVES, G_FIXED, G_INTERFERENCE, G_DEGRADED, G_OWN_1, G_OWN_2 = range(9)
+GAUGES = 9
+TIME_GAUGES = 7
+
+# Settings.
+(
+    C_REPLICAS,
+    C_MAX_BATCH,
+    C_BUDGET,
+    C_BLOCKS,
+    C_WATERMARK,
+    C_PAGED,
+    C_RESERVE,
+    C_RESERVE_TOKENS,
+    C_ROUTER,
+    C_STEP_BY_STEP,
+    C_MEASURES,
+    C_TTFT_LIMIT,
+    C_TPOT_LIMIT,
+    C_DENSE,
+    C_KV_SHIFT,
+    C_MEASURE_FROM,
+    C_RECORD_FROM,
+    C_RECORD_ROWS,
+    C_NEXT,
+    C_LAST_CHUNK,
+    C_FIRST_ID,
+    C_FREE_SLOTS,
+    C_TURN,
+    C_WORK,
+) = range(24)
+SETTINGS = 24
+
+# Kinds of reserve of a contiguous cache, and of routers.
+RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
+ROUTE_RANDOM, ROUTE_ROUND_ROBIN, ROUTE_LEAST_OUTSTANDING = range(3)
+LUCK_BITS = 40
+
+# Columns of a replica (row `replicas` is the router's own waiting room, used while no replica is believed up).
+(
+    R_BELIEVED,
+    R_MODE,
+    R_AT,
+    R_END,
+    R_ANCHOR,
+    R_STEP,
+    R_PLAN,
+    R_MIXED,
+    R_CHANGED,
+    R_DECODES,
+    R_CONTEXT,
+    R_FREE,
+    R_RUNNING,
+    R_HEAD,
+    R_TAIL,
+    R_QUEUE_HEAD,
+    R_QUEUE_TAIL,
+    R_QUEUE,
+    R_QUEUE_SINCE,
+    R_OUTSTANDING,
+    R_STEPS,
+    R_ORIGIN,
+    R_BLOCKED,
+    R_BLOCKED_SINCE,
+    R_BLOCKED_SUM,
+    R_FIRST_PREFILL,
+    R_PROMPT_TOKENS,
+    R_PAIRS,
+    R_CACHED,
+    R_AREA_AT,
+    R_CURSOR,
+    R_GAUGE,
+) = range(32)
+R_BOOKED = R_GAUGE + GAUGES
+"""What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
+BOOKED = TIME_GAUGES + 3
+REPLICA_SIZE = R_BOOKED + BOOKED
+
+# Float columns of a replica's pace: nanoseconds of the present segment or pass.
+P_BASE, P_SLOPE, P_HEALTHY_BASE, P_HEALTHY_SLOPE, P_COMPUTE, P_WEIGHTS, P_COLLECTIVES, P_KV, P_SPEED, P_NEXT_SPEED = (
+    range(10)
+)
+PACE_SIZE = 10
+
+# Columns of the table of pass times (float, ns): decode total and parts, then prefill total and parts.
+T_DECODE, T_PREFILL = 0, 5
+TABLE_SIZE = 10
+
+# Columns of a slot (a request in the system).
+(
+    S_ID,
+    S_ARRIVAL,
+    S_INPUT,
+    S_OUTPUT,
+    S_SENT,
+    S_STATE,
+    S_NEXT,
+    S_PREVIOUS,
+    S_TARGET,
+    S_READY,
+    S_CHUNK,
+    S_END_STEP,
+    S_BLOCKS,
+    S_FIRST,
+    S_LAST,
+    S_REDO,
+    S_SINCE,
+    S_BLOCKED,
+    S_CAUGHT,
+    S_EVICTIONS,
+    S_LUCK,
+    S_OWN_BASE,
+    S_OWN_SUM,
+    S_GAUGE,
+) = range(24)
+S_LEDGER = S_GAUGE + GAUGES
+SLOT_SIZE = S_LEDGER + LEDGER_SIZE
+
+# Totals.
+(
+    N_OFFERED,
+    N_OFFERED_TOKENS,
+    N_FAILED_ROWS,
+    N_REFUSED,
+    N_COMPLETED,
+    N_UNFINISHED,
+    N_CENSORED_TTFT,
+    N_IN_TIME,
+    N_IN_TIME_TOKENS,
+    N_TOKENS,
+    N_PROMPT_TOKENS,
+    N_RECOMPUTED,
+    N_EVICTIONS,
+    N_LOSSES,
+    N_CAUGHT,
+    N_TOKENS_LOST,
+    N_STEPS,
+    N_SEGMENTS,
+    N_BUSY,
+    N_BATCH,
+    N_KV,
+    N_MOST_DECODES,
+    N_MOST_BLOCKS,
+    N_AREA,
+    N_TIME,
+    N_CAUGHT_TIME,
+    N_LEDGER,
+) = range(27)
+N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
+TOTAL_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
+MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)
+"""Totals that merge by their greatest, not by their sum."""
+OCCUPANCY_NS = 1e-6
+"""Batch and KV occupancy are integrated in sequence- and token-milliseconds."""
+
+# Histograms.
+H_TTFT, H_TPOT, H_ITL, H_END_TO_END = range(4)
+
+# Columns of the record of a request; the ledger follows.
+X_ARRIVAL, X_FIRST, X_FINISH, X_TOKENS, X_REPLICA, X_STATUS, X_CAUGHT, X_EVICTIONS, X_LEDGER = range(9)
+RECORD_SIZE = X_LEDGER + LEDGER_SIZE
+COMPLETED, UNFINISHED, REFUSED, FAILED_ROW = range(1, 5)
+"""Status of a recorded request; 0 is a request that has not left the system yet."""
+
+
+class State(NamedTuple):
+    """All that the kernel knows, as flat arrays (shapes in brackets)."""
+
+    setting: NDArray[np.int64]
+    """Settings (`C_`)."""
+    table: NDArray[np.float64]
+    """Pass times in ns [grid, `T_`]."""
+    grid: NDArray[np.int64]
+    """Tokens of the rows of `table`."""
+    kv_ns: NDArray[np.float64]
+    """Nanoseconds per context token read by a decode step, by number of decoding sequences."""
+    kv_units: NDArray[np.int64]
+    """The same in units of 2^-`C_KV_SHIFT` ns."""
+    prompt_ns: NDArray[np.float64]
+    """Nanoseconds per (prompt token, context token) pair, and per cached token that a later chunk reads again."""
+    replica: NDArray[np.int64]
+    """[replicas + 1, `R_`]."""
+    pace: NDArray[np.float64]
+    """[replicas + 1, `P_`]."""
+    phase: NDArray[np.int64]
+    """[replicas + 1, 16]: decoding sequences by (KV length - steps of the replica) modulo 16."""
+    heap: NDArray[np.int64]
+    """[replicas + 1, most decodes]: binary heap of (last step of a sequence << 24 | slot)."""
+    slot: NDArray[np.int64]
+    """[slots, `S_`]."""
+    free_slot: NDArray[np.int64]
+    """Stack of free slots."""
+    total: NDArray[np.int64]
+    """Totals (`N_`)."""
+    histogram: NDArray[np.int64]
+    """[4 (`H_`), bins]."""
+    arrival_ns: NDArray[np.int64]
+    """Requests of the present chunk, and their lengths and luck below."""
+    input_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+    luck: NDArray[np.int64]
+    """Uniforms in [0, 2^40) for the random router; empty for the others."""
+    record: NDArray[np.int64]
+    """[recorded requests, `X_` and ledger]."""
+    scratch: NDArray[np.int64]
+    """[`LEDGER_SIZE`]: one pass of one request, or of the decodes, by category."""
+    sorted_slots: NDArray[np.int64]
+    """[slots]: work space for requests that return in order of arrival."""

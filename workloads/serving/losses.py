@@ -1,0 +1,252 @@
+"""What the machine does to replicas: loss, detection, return, change of speed, and the horizon.
+
+Each is called at an instant t to which all replicas have been settled and looked at: what ended at or before t is
+committed, the boundary at t itself is open, arrivals at t come afterwards.
+"""
+
+from __future__ import annotations
+
+from topology.compiled import kernel_part
+from workloads.serving import fields as f
+from workloads.serving.booking import book_wait, decode_share_of_pass, elapsed_ns, kv_index, prompt_share_of_pass
+from workloads.serving.commits import leave_system, stop_running
+from workloads.serving.decisions import plan_to
+from workloads.serving.fields import State
+from workloads.serving.queues import (
+    change_outstanding,
+    choose_replica,
+    enqueue_after,
+    enqueue_by_arrival,
+    pop_queue,
+    set_blocked,
+)
+
+
+@kernel_part
+def clear_replica(s: State, r: int, mode: int) -> None:
+    """Nothing runs on replica r and all its blocks are free."""
+    replica = s.replica
+    replica[r, f.R_MODE] = mode
+    replica[r, f.R_FREE] = s.setting[f.C_BLOCKS]
+    replica[r, f.R_DECODES] = replica[r, f.R_CONTEXT] = replica[r, f.R_RUNNING] = 0
+    replica[r, f.R_HEAD] = replica[r, f.R_TAIL] = f.NO_SLOT
+    replica[r, f.R_CHANGED] = 1
+    s.phase[r, :] = 0
+
+
+@kernel_part
+def lose_replica(s: State, r: int, t: int) -> None:
+    """Replica r dies at t: the pass in flight is not delivered, KV is gone, requests stay with it until detection."""
+    replica, slot = s.replica, s.slot
+    if replica[r, f.R_MODE] == f.DEAD:
+        return
+    s.total[f.N_LOSSES] += 1
+    i = replica[r, f.R_QUEUE_HEAD]
+    while i != f.NO_SLOT:
+        book_wait(s, r, i, t, 0)
+        slot[i, f.S_CAUGHT] = 1
+        i = slot[i, f.S_NEXT]
+    set_blocked(s, r, t, 0)
+    while replica[r, f.R_TAIL] != f.NO_SLOT:
+        i = replica[r, f.R_TAIL]
+        computed = slot[i, f.S_READY]
+        cut = f.L_RECOMPUTE
+        if slot[i, f.S_STATE] == f.DECODE:
+            stop_running(s, r, i)
+            computed = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
+        else:
+            if slot[i, f.S_CHUNK] == 0:
+                cut = f.L_KV_BLOCKED
+            stop_running(s, r, i)
+        slot[i, f.S_LEDGER + cut] += t - slot[i, f.S_SINCE]
+        slot[i, f.S_SINCE] = t
+        slot[i, f.S_CHUNK] = 0
+        slot[i, f.S_REDO] = max(slot[i, f.S_REDO], computed)
+        slot[i, f.S_CAUGHT] = 1
+        s.total[f.N_TOKENS_LOST] += computed
+        enqueue_after(s, r, i, f.NO_SLOT, t)
+    clear_replica(s, r, f.DEAD)
+
+
+@kernel_part
+def release_queue(s: State, r: int, t: int) -> int:
+    """Take all requests that wait at the dead replica r (or in the router's room); return how many.
+
+    Their slots lie in `sorted_slots`, in order of original arrival.
+    """
+    replica, out = s.replica, s.sorted_slots
+    count = 0
+    while replica[r, f.R_QUEUE] > 0:
+        i = pop_queue(s, r)
+        book_wait(s, r, i, t, 1)
+        change_outstanding(s, r, t, -1)
+        out[count] = i
+        count += 1
+    start = count // 2 - 1
+    for root in range(start, -1, -1):
+        sift_by_arrival(s, root, count)
+    for end in range(count - 1, 0, -1):
+        out[0], out[end] = out[end], out[0]
+        sift_by_arrival(s, 0, end)
+    return count
+
+
+@kernel_part
+def sift_by_arrival(s: State, root: int, size: int) -> None:
+    """One step of a heap sort of `sorted_slots` by order of arrival."""
+    out, slot = s.sorted_slots, s.slot
+    moved = out[root]
+    child = 2 * root + 1
+    while child < size:
+        if child + 1 < size and slot[out[child + 1], f.S_ID] > slot[out[child], f.S_ID]:
+            child += 1
+        if slot[out[child], f.S_ID] <= slot[moved, f.S_ID]:
+            break
+        out[root] = out[child]
+        root = child
+        child = 2 * root + 1
+    out[root] = moved
+
+
+@kernel_part
+def route_again(s: State, count: int, t: int) -> None:
+    """Route `count` requests of `sorted_slots` at t, each ahead of the first younger one that waits where it goes."""
+    replica, slot, setting = s.replica, s.slot, s.setting
+    replicas = setting[f.C_REPLICAS]
+    replica[:, f.R_CURSOR] = f.NO_SLOT
+    for place in range(count):
+        i = s.sorted_slots[place]
+        r = choose_replica(s, slot[i, f.S_LUCK])
+        if r < replicas:
+            setting[f.C_TURN] = r
+        change_outstanding(s, r, t, 1)
+        enqueue_by_arrival(s, r, i, t)
+        if replica[r, f.R_MODE] == f.DEAD:
+            slot[i, f.S_CAUGHT] = 1
+        elif replica[r, f.R_MODE] == f.IDLE:
+            replica[r, f.R_MODE] = f.BOUNDARY
+            replica[r, f.R_AT] = t
+        else:
+            cut_plan(s, r)
+
+
+@kernel_part
+def cut_plan(s: State, r: int) -> None:
+    """The first boundary after this instant on replica r needs a decision."""
+    replica = s.replica
+    if replica[r, f.R_MODE] == f.PASS and not replica[r, f.R_MIXED]:
+        plan_to(s, r, replica[r, f.R_STEP] + 1)
+
+
+@kernel_part
+def detect_loss(s: State, r: int, t: int) -> None:
+    """The loss of replica r is noticed at t: its requests return and are routed to replicas believed up."""
+    s.replica[r, f.R_BELIEVED] = 0
+    route_again(s, release_queue(s, r, t), t)
+
+
+@kernel_part
+def return_replica(s: State, r: int, t: int) -> None:
+    """Replica r serves again from t on, empty and at full speed; requests in the router's room are routed."""
+    replica, setting = s.replica, s.setting
+    if replica[r, f.R_MODE] == f.DEAD:
+        if replica[r, f.R_BELIEVED]:
+            detect_loss(s, r, t)
+        clear_replica(s, r, f.IDLE)
+        replica[r, f.R_AT] = t
+        replica[r, f.R_BELIEVED] = 1
+        s.pace[r, f.P_SPEED] = s.pace[r, f.P_NEXT_SPEED] = 1.0
+        route_again(s, release_queue(s, setting[f.C_REPLICAS], t), t)
+
+
+@kernel_part
+def change_speed(s: State, r: int, speed: float) -> None:
+    """Replica r works at `speed` (1: healthy) from its first boundary at or after this instant."""
+    s.pace[r, f.P_NEXT_SPEED] = speed
+    cut_plan(s, r)
+
+
+@kernel_part
+def add_cut(s: State, elapsed: int, full: int, residual: int) -> None:
+    """Scale the split in `scratch` to the first `elapsed` of `full` ns; column `residual` takes the rounding."""
+    scratch = s.scratch
+    named = 0
+    for column in range(f.LEDGER_SIZE):
+        if column != residual:
+            scratch[column] = int(scratch[column] * (elapsed / full))
+            named += scratch[column]
+    scratch[residual] = elapsed - named
+
+
+@kernel_part
+def share_of_step(s: State, r: int) -> None:
+    """Split the step in flight of the present segment of replica r into gauges (in `scratch`)."""
+    replica, pace, scratch = s.replica, s.pace, s.scratch
+    scratch[:] = 0
+    for k, sign in ((replica[r, f.R_STEP], -1), (replica[r, f.R_STEP] + 1, 1)):
+        scratch[f.G_DECODE] += sign * int(k * pace[r, f.P_COMPUTE])
+        scratch[f.G_WEIGHTS] += sign * int(k * pace[r, f.P_WEIGHTS])
+        scratch[f.G_COLLECTIVES] += sign * int(k * pace[r, f.P_COLLECTIVES])
+        reads = k * pace[r, f.P_KV] + pace[r, f.P_HEALTHY_SLOPE] * (k * (k - 1) // 2)
+        scratch[f.G_KV] += sign * int(reads)
+        healthy = elapsed_ns(k, pace[r, f.P_HEALTHY_BASE], pace[r, f.P_HEALTHY_SLOPE])
+        scratch[f.G_DEGRADED] += sign * (elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE]) - healthy)
+
+
+@kernel_part
+def close_pass(s: State, r: int, t: int) -> None:
+    """The horizon t cuts the pass in flight on replica r: its time so far is split as the whole pass would be."""
+    replica, slot, scratch = s.replica, s.slot, s.scratch
+    mixed = replica[r, f.R_MIXED]
+    start = replica[r, f.R_AT]
+    full = replica[r, f.R_END] - start
+    healthy = int(s.pace[r, f.P_HEALTHY_BASE] + 0.5)
+    if mixed:
+        i = replica[r, f.R_FIRST_PREFILL]
+        while i != f.NO_SLOT:
+            prompt_share_of_pass(s, r, i, healthy)
+            scratch[f.L_DEGRADED] = full - healthy
+            add_cut(s, t - start, full, f.L_FIXED)
+            for category in range(f.LEDGER_SIZE):
+                slot[i, f.S_LEDGER + category] += scratch[category]
+            slot[i, f.S_SINCE] = t
+            i = slot[i, f.S_NEXT]
+    decodes = replica[r, f.R_DECODES]
+    if decodes == 0:
+        return
+    if mixed:
+        decode_share_of_pass(s, r, healthy)
+        scratch[f.G_DEGRADED] = full - healthy
+    else:
+        k, base, slope = replica[r, f.R_STEP], s.pace[r, f.P_BASE], s.pace[r, f.P_SLOPE]
+        full = elapsed_ns(k + 1, base, slope) - elapsed_ns(k, base, slope)
+        share_of_step(s, r)
+    add_cut(s, t - start, full, f.G_FIXED)
+    for gauge in range(f.TIME_GAUGES):
+        replica[r, f.R_GAUGE + gauge] += scratch[gauge]
+    units = int(s.kv_units[kv_index(s, decodes)] * ((t - start) / full))
+    replica[r, f.R_GAUGE + f.G_OWN_1] += units
+    replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])
+
+
+@kernel_part
+def close_at_horizon(s: State, t: int) -> None:
+    """At the horizon t every request in the system is censored: its ledger closes, and it leaves unfinished."""
+    replica, slot = s.replica, s.slot
+    for r in range(s.setting[f.C_REPLICAS] + 1):
+        dead = 1 if replica[r, f.R_MODE] == f.DEAD else 0
+        if replica[r, f.R_MODE] == f.PASS and s.setting[f.C_MEASURES]:
+            close_pass(s, r, t)
+        i = replica[r, f.R_QUEUE_HEAD]
+        while i != f.NO_SLOT:
+            after = slot[i, f.S_NEXT]
+            book_wait(s, r, i, t, dead)
+            leave_system(s, r, i, t, f.UNFINISHED)
+            i = after
+        while replica[r, f.R_TAIL] != f.NO_SLOT:
+            i = replica[r, f.R_TAIL]
+            waiting = slot[i, f.S_STATE] == f.PREFILL
+            stop_running(s, r, i)
+            if waiting:
+                slot[i, f.S_LEDGER + f.L_KV_BLOCKED] += t - slot[i, f.S_SINCE]
+            leave_system(s, r, i, t, f.UNFINISHED)

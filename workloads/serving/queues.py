@@ -1,0 +1,198 @@
+"""Lists and heaps of the token kernel: who waits where, who runs, who ends next."""
+
+from __future__ import annotations
+
+from topology.compiled import kernel_part
+from workloads.serving import fields as f
+from workloads.serving.fields import State
+
+SLOT_BITS = 24
+SLOT_MASK = (1 << SLOT_BITS) - 1
+
+
+@kernel_part
+def push_heap(s: State, r: int, key: int, size: int) -> None:
+    """Add `key` to the heap of replica r, which holds `size` keys."""
+    heap = s.heap
+    hole = size
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        if heap[r, parent] <= key:
+            break
+        heap[r, hole] = heap[r, parent]
+        hole = parent
+    heap[r, hole] = key
+
+
+@kernel_part
+def sift_down(s: State, r: int, hole: int, key: int, size: int) -> None:
+    """Put `key` into the `hole` of the heap of replica r or below it; the heap holds `size` keys."""
+    heap = s.heap
+    child = 2 * hole + 1
+    while child < size:
+        if child + 1 < size and heap[r, child + 1] < heap[r, child]:
+            child += 1
+        if heap[r, child] >= key:
+            break
+        heap[r, hole] = heap[r, child]
+        hole = child
+        child = 2 * hole + 1
+    heap[r, hole] = key
+
+
+@kernel_part
+def remove_from_heap(s: State, r: int, i: int, size: int) -> None:
+    """Take the key of slot i out of the heap of replica r, which holds `size` keys (an eviction: rare)."""
+    heap = s.heap
+    place = 0
+    while (heap[r, place] & SLOT_MASK) != i:
+        place += 1
+    last = heap[r, size - 1]
+    if place == size - 1:
+        return
+    if place > 0 and heap[r, (place - 1) >> 1] > last:
+        while place > 0 and heap[r, (place - 1) >> 1] > last:
+            heap[r, place] = heap[r, (place - 1) >> 1]
+            place = (place - 1) >> 1
+        heap[r, place] = last
+    else:
+        sift_down(s, r, place, last, size - 1)
+
+
+@kernel_part
+def append_running(s: State, r: int, i: int) -> None:
+    """Slot i becomes the youngest admitted of replica r."""
+    replica, slot = s.replica, s.slot
+    tail = replica[r, f.R_TAIL]
+    slot[i, f.S_PREVIOUS] = tail
+    slot[i, f.S_NEXT] = f.NO_SLOT
+    if tail == f.NO_SLOT:
+        replica[r, f.R_HEAD] = i
+    else:
+        slot[tail, f.S_NEXT] = i
+    replica[r, f.R_TAIL] = i
+    replica[r, f.R_RUNNING] += 1
+
+
+@kernel_part
+def remove_running(s: State, r: int, i: int) -> None:
+    """Slot i no longer runs on replica r."""
+    replica, slot = s.replica, s.slot
+    before, after = slot[i, f.S_PREVIOUS], slot[i, f.S_NEXT]
+    if before == f.NO_SLOT:
+        replica[r, f.R_HEAD] = after
+    else:
+        slot[before, f.S_NEXT] = after
+    if after == f.NO_SLOT:
+        replica[r, f.R_TAIL] = before
+    else:
+        slot[after, f.S_PREVIOUS] = before
+    replica[r, f.R_RUNNING] -= 1
+
+
+@kernel_part
+def blocked_until(s: State, r: int, t: int) -> int:
+    """Time in ns, up to t, in which the head of the queue of replica r lacked KV blocks."""
+    replica = s.replica
+    total: int = replica[r, f.R_BLOCKED_SUM]
+    if replica[r, f.R_BLOCKED]:
+        total += t - replica[r, f.R_BLOCKED_SINCE]
+    return total
+
+
+@kernel_part
+def set_blocked(s: State, r: int, t: int, blocked: int) -> None:
+    """From t on the head of the queue of replica r lacks KV blocks (1) or does not (0)."""
+    replica = s.replica
+    if replica[r, f.R_BLOCKED] != blocked:
+        replica[r, f.R_BLOCKED_SUM] = blocked_until(s, r, t)
+        replica[r, f.R_BLOCKED_SINCE] = t
+        replica[r, f.R_BLOCKED] = blocked
+
+
+@kernel_part
+def enqueue_after(s: State, r: int, i: int, before: int, t: int) -> None:
+    """Slot i waits at replica r from t on, behind slot `before` (NO_SLOT: at the head)."""
+    replica, slot = s.replica, s.slot
+    after = replica[r, f.R_QUEUE_HEAD] if before == f.NO_SLOT else slot[before, f.S_NEXT]
+    slot[i, f.S_NEXT] = after
+    if before == f.NO_SLOT:
+        replica[r, f.R_QUEUE_HEAD] = i
+    else:
+        slot[before, f.S_NEXT] = i
+    if after == f.NO_SLOT:
+        replica[r, f.R_QUEUE_TAIL] = i
+    if replica[r, f.R_QUEUE] == 0:
+        replica[r, f.R_QUEUE_SINCE] = t
+    replica[r, f.R_QUEUE] += 1
+    slot[i, f.S_STATE] = f.WAITING
+    slot[i, f.S_BLOCKED] = blocked_until(s, r, t)
+
+
+@kernel_part
+def enqueue_by_arrival(s: State, r: int, i: int, t: int) -> None:
+    """Slot i, which returns from elsewhere at t, waits at replica r ahead of the first younger one.
+
+    The last one inserted in the same return is R_CURSOR: those that return come in order of arrival.
+    """
+    replica, slot = s.replica, s.slot
+    before = replica[r, f.R_CURSOR]
+    after = replica[r, f.R_QUEUE_HEAD] if before == f.NO_SLOT else slot[before, f.S_NEXT]
+    while after != f.NO_SLOT and slot[after, f.S_ID] < slot[i, f.S_ID]:
+        before = after
+        after = slot[after, f.S_NEXT]
+    enqueue_after(s, r, i, before, t)
+    replica[r, f.R_CURSOR] = i
+
+
+@kernel_part
+def pop_queue(s: State, r: int) -> int:
+    """Take the head of the queue of replica r (not empty) and return its slot."""
+    replica = s.replica
+    i: int = replica[r, f.R_QUEUE_HEAD]
+    after = s.slot[i, f.S_NEXT]
+    replica[r, f.R_QUEUE_HEAD] = after
+    if after == f.NO_SLOT:
+        replica[r, f.R_QUEUE_TAIL] = f.NO_SLOT
+    replica[r, f.R_QUEUE] -= 1
+    return i
+
+
+@kernel_part
+def change_outstanding(s: State, r: int, t: int, change: int) -> None:
+    """At t the number of requests routed to replica r and unfinished changes; its integral over time is kept."""
+    replica = s.replica
+    s.total[f.N_AREA] += replica[r, f.R_OUTSTANDING] * (t - replica[r, f.R_AREA_AT])
+    replica[r, f.R_AREA_AT] = t
+    replica[r, f.R_OUTSTANDING] += change
+
+
+@kernel_part
+def choose_replica(s: State, luck: int) -> int:
+    """Replica for a request, among those believed up; the router's own room (index `replicas`) when none is."""
+    replica, setting = s.replica, s.setting
+    replicas: int = setting[f.C_REPLICAS]
+    kind = setting[f.C_ROUTER]
+    chosen = replicas
+    if kind == f.ROUTE_LEAST_OUTSTANDING:
+        for r in range(replicas):
+            if replica[r, f.R_BELIEVED] and (
+                chosen == replicas or replica[r, f.R_OUTSTANDING] < replica[chosen, f.R_OUTSTANDING]
+            ):
+                chosen = r
+    elif kind == f.ROUTE_ROUND_ROBIN:
+        for step in range(1, replicas + 1):
+            turn: int = (setting[f.C_TURN] + step) % replicas
+            if replica[turn, f.R_BELIEVED]:
+                return turn
+    else:
+        believed = 0
+        for r in range(replicas):
+            believed += replica[r, f.R_BELIEVED]
+        place = (luck * believed) >> f.LUCK_BITS
+        for r in range(replicas):
+            if replica[r, f.R_BELIEVED]:
+                if place == 0:
+                    return r
+                place -= 1
+    return chosen

@@ -1,0 +1,379 @@
+"""A service of several replicas that eats requests and delivers tokens: the face of the token kernel.
+
+The clock is int64 nanoseconds. Whoever owns the machine calls `advance`, `lose`, `detect`, `up`, `set_speed` in order
+of time; arrivals and routing live inside. At one instant, machine events come before arrivals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.kv_cache import Contiguous, Paged
+from workloads.pass_costs import PassCosts
+from workloads.requests import Requests
+from workloads.serving import fields as f
+from workloads.serving.batching import Batching, ContinuousBatching
+from workloads.serving.kernel import run_kernel
+from workloads.serving.measures import RequestRecord, ServiceMeasures
+from workloads.serving.router import RandomRouter, RoundRobin, Router
+from workloads.serving.state import new_state, with_more_slots
+
+Uniforms = Callable[[str, int, int], NDArray[np.float64]]
+"""(stream name, block, count) -> uniforms in [0, 1), as `Streams.uniforms` gives them."""
+
+NO_TPOT_LIMIT_NS = 1 << 42
+IDLE_LOAD = 1e-3
+"""Share of the saturated rate at which requests come far apart."""
+CHUNK = 1 << 16
+"""Requests that the kernel sees at once."""
+WORK_COMPILED, WORK_PLAIN = 100_000, 2_000
+"""Decisions and arrivals of one call: well below half a second of wall time, compiled and in plain Python."""
+ROUTER_STREAM = "serving.router"
+TOTAL_NAMES = (
+    "offered", "offered_tokens", "failed_rows", "refused", "completed", "unfinished", "censored_ttft", "in_time",
+    "in_time_tokens", "tokens", "prompt_tokens", "recomputed_tokens", "evictions", "losses", "caught", "kv_tokens_lost",
+    "steps", "segments", "busy_ns", "batch_ms", "kv_token_ms", "most_decodes", "most_blocks", "in_system_ns", "time_ns",
+    "caught_time_ns",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceConfig:
+    """One service: what a pass costs, KV blocks of a replica, how many replicas, and the policies.
+
+    `ttft_limit_s`, `tpot_limit_s`: the SLO (None: no limit). `watermark`: share of blocks kept free at admission,
+    unless the replica is empty. `measures`: off leaves only counts of requests and tokens. `record_requests`: arrays
+    by request for the first so many. `saturated_requests_per_s`: of one replica, for the queue verdict. Raises ValueError.
+    """
+
+    costs: PassCosts
+    blocks: int
+    replicas: int = 1
+    batching: Batching = field(default_factory=ContinuousBatching)
+    router: Router = field(default_factory=RoundRobin)
+    kv: Paged | Contiguous = field(default_factory=Paged)
+    watermark: float = 0.01
+    ttft_limit_s: float | None = None
+    tpot_limit_s: float | None = None
+    step_by_step: bool = False
+    measures: bool = True
+    record_requests: int = 0
+    saturated_requests_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what can not run."""
+        if self.blocks < 1 or self.replicas < 1:
+            raise ValueError("a service needs at least one replica and one block of KV cache")
+        if not 0 <= self.watermark < 1:
+            raise ValueError(f"watermark must be a share in [0, 1), not {self.watermark:g}")
+        shortest_s = min(self.costs.decode_parts_s.sum(axis=1).min(), self.costs.prefill_parts_s.sum(axis=1).min())
+        if shortest_s < 1e-9:
+            raise ValueError("every pass must take at least 1 ns")
+
+
+class Service:
+    """Replicas at work. `requests` is one `Requests` or an iterable of them in order of arrival (for long runs).
+
+    `uniforms` is needed by the random router only. All replicas start up, idle and empty at instant 0.
+    """
+
+    def __init__(
+        self, config: ServiceConfig, requests: Requests | Iterable[Requests], uniforms: Uniforms | None = None
+    ) -> None:
+        if isinstance(config.router, RandomRouter) and uniforms is None:
+            raise ValueError("the random router needs uniforms")
+        self.config = config
+        self.now_ns = 0
+        self._uniforms = uniforms
+        self._chunks = _in_pieces([requests] if isinstance(requests, Requests) else requests)
+        self._ahead = next(self._chunks, None)
+        self._state = new_state(
+            costs=config.costs,
+            blocks=config.blocks,
+            replicas=config.replicas,
+            batching=config.batching,
+            router=config.router,
+            kv=config.kv,
+            watermark=config.watermark,
+            ttft_limit_ns=f.FOREVER if config.ttft_limit_s is None else round(config.ttft_limit_s * 1e9),
+            tpot_limit_ns=NO_TPOT_LIMIT_NS if config.tpot_limit_s is None else round(config.tpot_limit_s * 1e9),
+            step_by_step=config.step_by_step,
+            measures=config.measures,
+        )
+        self._totals = [0] * f.TOTAL_SIZE
+        self._luck_block: tuple[int, NDArray[np.float64]] = (-1, np.zeros(0))
+        self._start_ns = 0
+        self._up = [True] * config.replicas
+        self._up_since_ns = [0] * config.replicas
+        self._up_ns = 0
+        self._finished = False
+        self._load_chunk()
+
+    # What the machine does, in order of time.
+
+    def advance(self, until_ns: int) -> None:
+        """Run to `until_ns`: passes that end by then are delivered; passes and arrivals from it on are not begun."""
+        if until_ns < self.now_ns:
+            raise ValueError(f"the service is at {self.now_ns} ns already, it can not go back to {until_ns} ns")
+        if self._finished:
+            raise ValueError("the service is finished")
+        setting = self._state.setting
+        work = WORK_COMPILED if isinstance(run_kernel, numba.core.registry.CPUDispatcher) else WORK_PLAIN
+        while True:
+            setting[f.C_WORK] = work
+            answer = run_kernel(self._state, f.V_RUN, 0, until_ns, 1.0)
+            self._drain()
+            if answer == f.NEED_REQUESTS:
+                self._load_chunk()
+            elif answer == f.NEED_ROOM:
+                self._state = with_more_slots(self._state)
+                setting = self._state.setting
+            elif answer == f.DONE:
+                break
+        self.now_ns = until_ns
+
+    def lose(self, replica: int, at_ns: int) -> None:
+        """The replica dies: its pass in flight is not delivered, its requests stay with it until `detect` (or `up`)."""
+        self._go_to(replica, at_ns)
+        if self._up[replica]:
+            run_kernel(self._state, f.V_LOSE, replica, at_ns, 1.0)
+            self._up[replica] = False
+            self._up_ns += at_ns - self._up_since_ns[replica]
+
+    def detect(self, replica: int, at_ns: int) -> None:
+        """The loss is noticed: all requests of the dead replica return and are routed to replicas believed up."""
+        self._go_to(replica, at_ns)
+        if self._up[replica]:
+            raise ValueError(f"replica {replica} is up: there is no loss to detect")
+        run_kernel(self._state, f.V_DETECT, replica, at_ns, 1.0)
+
+    def up(self, replica: int, at_ns: int) -> None:
+        """The replica is back, empty and at full speed (an undetected loss is noticed now)."""
+        self._go_to(replica, at_ns)
+        if not self._up[replica]:
+            run_kernel(self._state, f.V_UP, replica, at_ns, 1.0)
+            self._up[replica] = True
+            self._up_since_ns[replica] = at_ns
+
+    def set_speed(self, replica: int, speed: float, at_ns: int) -> None:
+        """The replica runs at `speed` in (0, 1], 1 being healthy, from its first boundary at or after `at_ns`."""
+        if not 0 < speed <= 1:
+            raise ValueError(f"a speed lies in (0, 1], not {speed:g}")
+        self._go_to(replica, at_ns)
+        if self._up[replica]:
+            run_kernel(self._state, f.V_SPEED, replica, self.now_ns, speed)
+
+    def measure_from(self, at_ns: int) -> None:
+        """End a warm-up: counts start again, and only requests that arrive from `at_ns` on count as offered."""
+        self.advance(at_ns)
+        self._state.setting[f.C_MEASURE_FROM] = at_ns
+        self._state.histogram[:] = 0
+        self._totals = [0] * f.TOTAL_SIZE
+        self._start_ns = at_ns
+        self._up_ns = 0
+        self._up_since_ns = [at_ns] * self.config.replicas
+
+    def finish(self, horizon_ns: int | None = None) -> ServiceMeasures:
+        """Run to the horizon, censor what is open and return the measures.
+
+        Without a horizon: until all requests are done (ValueError when some never can be, for want of a replica).
+        """
+        self.advance(f.FOREVER if horizon_ns is None else horizon_ns)
+        replica = self._state.replica
+        if horizon_ns is None:
+            if replica[:, f.R_OUTSTANDING].any():
+                raise ValueError("requests wait for a replica that never comes back: give a horizon")
+            horizon_ns = self.now_ns = int(max(replica[:, f.R_AT].max(), self._start_ns))
+        window_ns = horizon_ns - self._start_ns
+        queues = replica[:, f.R_QUEUE]
+        since = np.where(queues > 0, replica[:, f.R_QUEUE_SINCE], horizon_ns)
+        never_empty = bool(np.any(since < horizon_ns - window_ns // 10))
+        queue_end = int(queues.sum())
+        run_kernel(self._state, f.V_CLOSE, 0, horizon_ns, 1.0)
+        self._drain()
+        self._finished = True
+        up_ns = self._up_ns + sum(
+            horizon_ns - since for is_up, since in zip(self._up, self._up_since_ns, strict=True) if is_up
+        )
+        named = dict(zip(TOTAL_NAMES, self._totals, strict=False))
+        ledger, caught = f.N_LEDGER, f.N_CAUGHT_LEDGER
+        return ServiceMeasures(
+            totals=named,
+            histograms=self._state.histogram.copy(),
+            ledger_ns=tuple(self._totals[ledger : ledger + f.LEDGER_SIZE]),
+            caught_ledger_ns=tuple(self._totals[caught : caught + f.LEDGER_SIZE]),
+            window_ns=window_ns,
+            replica_up_ns=up_ns,
+            kv_tokens_of_replica=self.config.blocks * f.BLOCK_TOKENS,
+            queue_end=queue_end,
+            never_empty=never_empty,
+            saturated_requests_per_s=self.config.saturated_requests_per_s,
+            record=self._record(),
+        )
+
+    # What can be read at any time.
+
+    @property
+    def tokens_delivered(self) -> int:
+        """Tokens delivered since the start (or since `measure_from`)."""
+        return self._totals[f.N_TOKENS]
+
+    def total(self, name: str) -> int:
+        """A count so far, by name (see `TOTAL_NAMES`)."""
+        return self._totals[TOTAL_NAMES.index(name)]
+
+    @property
+    def outstanding(self) -> int:
+        """Requests in the system: routed or waiting in the router, and unfinished."""
+        return int(self._state.replica[:, f.R_OUTSTANDING].sum())
+
+    @property
+    def replicas_up(self) -> int:
+        """Replicas that are up."""
+        return sum(self._up)
+
+    # Inside.
+
+    def _go_to(self, replica: int, at_ns: int) -> None:
+        if not 0 <= replica < self.config.replicas:
+            raise ValueError(f"there are {self.config.replicas} replicas, numbered from 0; there is no {replica}")
+        self.advance(at_ns)
+
+    def _drain(self) -> None:
+        """Move the kernel's counts into integers without bound."""
+        total = self._state.total
+        for place, value in enumerate(total.tolist()):
+            if place in f.MAXIMA:
+                self._totals[place] = max(self._totals[place], value)
+            else:
+                self._totals[place] += value
+        total[:] = 0
+
+    def _load_chunk(self) -> None:
+        """Hand the next piece of requests to the kernel."""
+        state, setting = self._state, self._state.setting
+        piece = self._ahead
+        setting[f.C_FIRST_ID] += state.arrival_ns.size
+        setting[f.C_NEXT] = 0
+        if piece is None:
+            setting[f.C_LAST_CHUNK] = 1
+            empty = np.zeros(0, dtype=np.int64)
+            self._state = state._replace(arrival_ns=empty, input_tokens=empty, output_tokens=empty, luck=empty)
+            return
+        self._ahead = next(self._chunks, None)
+        setting[f.C_LAST_CHUNK] = self._ahead is None
+        if (
+            self._ahead is not None
+            and piece.count
+            and self._ahead.count
+            and self._ahead.arrival_ns[0] < piece.arrival_ns[-1]
+        ):
+            raise ValueError("requests must come in order of arrival")
+        self._state = state._replace(
+            arrival_ns=np.ascontiguousarray(piece.arrival_ns),
+            input_tokens=np.ascontiguousarray(piece.input_tokens),
+            output_tokens=np.ascontiguousarray(piece.output_tokens),
+            luck=self._luck(int(setting[f.C_FIRST_ID]), piece.count),
+            record=self._more_records(int(setting[f.C_FIRST_ID]) + piece.count),
+        )
+
+    def _luck(self, first: int, count: int) -> NDArray[np.int64]:
+        """Luck of requests `first` to `first + count`: by request, whatever the pieces."""
+        if not isinstance(self.config.router, RandomRouter) or self._uniforms is None:
+            return np.zeros(0, dtype=np.int64)
+        parts, place = [], first
+        while place < first + count:
+            block, offset = divmod(place, CHUNK)
+            if self._luck_block[0] != block:
+                self._luck_block = (block, self._uniforms(ROUTER_STREAM, block, CHUNK))
+            end = min(CHUNK, offset + first + count - place)
+            parts.append(self._luck_block[1][offset:end])
+            place += end - offset
+        luck = np.concatenate(parts) if parts else np.zeros(0)
+        return (luck * float(1 << f.LUCK_BITS)).astype(np.int64)
+
+    def _more_records(self, requests: int) -> NDArray[np.int64]:
+        """Rows for the requests loaded so far, at most as many as are to be recorded."""
+        rows = min(requests, self.config.record_requests)
+        record = np.zeros((rows, f.RECORD_SIZE), dtype=np.int64)
+        record[: self._state.record.shape[0]] = self._state.record
+        self._state.setting[f.C_RECORD_ROWS] = rows
+        return record
+
+    def _record(self) -> RequestRecord | None:
+        if self.config.record_requests == 0:
+            return None
+        arrived = min(
+            int(self._state.setting[f.C_FIRST_ID] + self._state.setting[f.C_NEXT]), self._state.record.shape[0]
+        )
+        rows = self._state.record[:arrived]
+        return RequestRecord(
+            arrival_ns=rows[:, f.X_ARRIVAL],
+            first_token_ns=rows[:, f.X_FIRST],
+            finish_ns=rows[:, f.X_FINISH],
+            tokens=rows[:, f.X_TOKENS],
+            replica=rows[:, f.X_REPLICA],
+            status=rows[:, f.X_STATUS],
+            caught=rows[:, f.X_CAUGHT].astype(bool),
+            evictions=rows[:, f.X_EVICTIONS],
+            ledger_ns=rows[:, f.X_LEDGER :],
+        )
+
+
+def _in_pieces(requests: Iterable[Requests]) -> Iterator[Requests]:
+    for part in requests:
+        for start in range(0, part.count, CHUNK):
+            stop = start + CHUNK
+            yield Requests(part.arrival_ns[start:stop], part.input_tokens[start:stop], part.output_tokens[start:stop])
+
+
+def at_rate(requests: Requests, factor: float) -> Requests:
+    """The same requests, arriving `factor` times as fast."""
+    return Requests(
+        np.rint(requests.arrival_ns / factor).astype(np.int64), requests.input_tokens, requests.output_tokens
+    )
+
+
+def capacity_requests_per_s(config: ServiceConfig, requests: Requests, attainment: float = 0.9) -> float:
+    """Greatest rate, in requests per second on one replica, at which a share `attainment` of `requests` is in time.
+
+    The requests (20,000 by the design) are the same at every rate, only their arrivals are scaled: common random
+    numbers. Bisection to 1 % on one replica; 0.0 when the limits are not met even at a thousandth of the saturated rate.
+    """
+    one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=True)
+    drawn_per_s = requests.count / max(int(requests.arrival_ns[-1]), 1) * 1e9
+
+    def keeps(rate_per_s: float) -> bool:
+        return Service(one, at_rate(requests, rate_per_s / drawn_per_s)).finish().attainment >= attainment
+
+    saturated = saturated_requests_per_s(one, requests)
+    low, high = saturated, saturated
+    if keeps(saturated):
+        while keeps(2 * high):
+            high *= 2
+            if high > 1e6 * saturated:
+                return high
+        low, high = high, 2 * high
+    elif not keeps(IDLE_LOAD * saturated):
+        return 0.0
+    else:
+        low /= 2
+        while low > IDLE_LOAD * saturated and not keeps(low):
+            high, low = low, low / 2
+    while high > 1.01 * low:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low
+
+
+def saturated_requests_per_s(config: ServiceConfig, requests: Requests) -> float:
+    """Requests per second that one replica completes when all `requests` wait for it from the start."""
+    one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=False)
+    at_once = Requests(np.zeros(requests.count, dtype=np.int64), requests.input_tokens, requests.output_tokens)
+    measures = Service(one, at_once).finish()
+    return measures.requests_per_s
