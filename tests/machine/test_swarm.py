@@ -133,7 +133,7 @@ def test_large_swarm_with_recovery(**case: Any) -> None:
 def test_swarm_with_scarce_crews(
     seed: int, pod: Pod, fabric: Fabric, chips: int, health: HealthPolicy, recovery: RecoveryPolicy, crews: int
 ) -> None:
-    """Goal: the same with queues for crews. Method: every kind fails and few crews repair; invariants on, sums exact."""
+    """Goal: the same with queues for crews. Method: every kind fails, few crews repair; invariants on, sums exact."""
     sources: list[Source] = list(draws(pod, seed, LIFE_H))
     trace = simulate_delivered(
         pod, fabric, chips, sources, health=health, repair=RepairPolicy(crews=crews), recovery=recovery,
