@@ -81,6 +81,7 @@ def draw_bars(axes: Axes, bars: Sequence[Bar], colours: Mapping[str, str], *, ax
                 va="center_baseline",
                 fontsize=7.0,
                 color=text_on(colour),
+                in_layout=False,
             )
         left += sizes
     axes.set_yticks(places, [bar.label for bar in bars])
@@ -103,14 +104,14 @@ def _name_groups(axes: Axes, bars: Sequence[Bar], places: Sequence[float]) -> No
     before = None
     for bar, place in zip(bars, places, strict=True):
         if bar.group and bar.group != before:
-            axes.text(0, place - 0.5, bar.group, va="bottom", fontsize=7.0, color=MUTED)
+            axes.text(0, place - 0.5, bar.group, va="bottom", fontsize=7.0, color=MUTED, in_layout=False)
         before = bar.group
 
 
 def name_lengths(axes: Axes, bars: Sequence[Bar]) -> None:
     """Write the length of each bar, in seconds, at its end."""
     for bar, place in zip(bars, bar_places(bars), strict=True):
-        axes.text(bar.length, place, f" {number(bar.length)} s", va="center_baseline", fontsize=7.0)
+        axes.text(bar.length, place, f" {number(bar.length)} s", va="center_baseline", fontsize=7.0, in_layout=False)
 
 
 def stack_legend(figure: Figure, colours: Mapping[str, str], *, narrow: bool) -> None:

@@ -140,11 +140,12 @@ def availability_curves(tables: Tables, *, narrow: bool = False) -> Panels:
         name = form_words(form, float(share.iloc[0]) if len(share) else None)
         grid[row, 0].set_ylabel(_broken(name) + "\n(% of pod)")
     for axes in grid.flat:
-        chips_axis(axes, table["slice_chips"], few=narrow)
+        chips_axis(axes, table["slice_chips"], few=narrow and len(hosts) > 1)
     figure.align_ylabels()
     _legend_above(figure, fabrics, narrow=narrow)
     marks = ("dots: simulated; bars: 95 % interval", "thin lines: closed form, or joining the dots where there is none")
-    note = "slice size (chips), log scale" + ("\n" if narrow else " – ") + ("\n" if narrow else "; ").join(marks)
+    short = width < 6.0
+    note = "slice size (chips), log scale" + ("\n" if short else " – ") + ("\n" if short else "; ").join(marks)
     if len(hosts) < len(host_values(table)):
         note += f"\n{len(hosts)} of {len(host_values(table))} host availabilities are drawn; the table has all"
     _note_below(figure, note)
@@ -205,7 +206,7 @@ def promise_cubes(tables: Tables, *, narrow: bool = False) -> Panels:
         axes.tick_params(length=2)
     _cubes_axis(list(grid.flat), rows)
     for axes in grid.flat:
-        chips_axis(axes, rows["slice_chips"], few=narrow)
+        chips_axis(axes, rows["slice_chips"], few=narrow and len(hosts) > 1)
     share = rows["time_share"].iloc[0]
     grid[0, 0].set_ylabel("cubes needed (log scale)")
     _legend_above(figure, fabrics, narrow=narrow)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from sim.report.context import ReportContext, Tables, table_of
-from sim.report.curves import host_values, rows_of_host
+from sim.report.curves import host_key, host_values, rows_of_host
 from sim.report.promises import promise_words
 from sim.report.terminal import form_blocks
 from sim.report.words import (
@@ -152,12 +152,15 @@ def service_html(tables: Tables) -> HtmlTable:
     for service in dict.fromkeys(str(name) for name in table["service"]):
         mine = table[table["service"] == service]
         rows.append([category_words(service)])
-        for measure in dict.fromkeys(str(name) for name in mine["measure"]):
-            of_measure = mine[mine["measure"] == measure]
-            for host in host_values(of_measure):
-                here = rows_of_host(of_measure, host)
-                cells = [_measured(here[here["fabric"] == fabric]) for fabric in fabrics]
-                rows.append([f"{measure} {_unit(str(here['unit'].iloc[0]))}, {host_words(host)}", *cells])
+        found: dict[tuple[str, float], dict[str, str]] = {}
+        for _, row in mine.iterrows():
+            head = f"{row['measure']} {_unit(str(row['unit']))}".rstrip(), host_key(float(row["host_availability"]))
+            found.setdefault(head, {})[str(row["fabric"])] = _measured(row)
+        for measure in dict.fromkeys(measure for measure, _ in found):
+            for host in host_values(mine):
+                cells = found.get((measure, host_key(host)))
+                if cells:
+                    rows.append([f"{measure}, {host_words(host)}", *(cells.get(fabric, BLANK) for fabric in fabrics)])
     return HtmlTable(
         caption="Measures of the services, by host availability, with 95 % intervals",
         heads=["measure, hosts up", *(fabric_words(fabric) for fabric in fabrics)],
@@ -169,10 +172,8 @@ def _unit(unit: str) -> str:
     return "" if unit in ("1", "") else f"({unit})"
 
 
-def _measured(rows: pd.DataFrame) -> str:
-    if rows.empty:
-        return BLANK
-    value, low, high = (float(rows[name].iloc[0]) for name in ("value", "ci_low", "ci_high"))
+def _measured(row: pd.Series) -> str:
+    value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
     if not math.isfinite(value):
         return "never" if value > 0 else BLANK
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
@@ -192,12 +193,11 @@ def ledger_html(tables: Tables, scope: str) -> HtmlTable:
             if here.empty:
                 continue
             rows.append([f"{category_words(service)}, hosts up {host_words(host)}"])
-            for category in dict.fromkeys(str(name) for name in here["category"]):
-                of_category = here[here["category"] == category]
-                cells = [
-                    _cell(of_category[of_category["fabric"] == fabric], "seconds_per_request") for fabric in fabrics
-                ]
-                rows.append([category_words(category), *cells])
+            found = _by_name(here, "category", "seconds_per_request")
+            rows.extend(
+                [category_words(category), *(_plain(found.get((category, fabric), math.nan)) for fabric in fabrics)]
+                for category in dict.fromkeys(str(name) for name in here["category"])
+            )
     who = "all requests of the steady windows" if scope == "all" else "requests caught in a loss"
     return HtmlTable(
         caption=f"Mean seconds per request by category, {who}",
@@ -217,11 +217,11 @@ def chip_hours_html(tables: Tables) -> HtmlTable:
             if here.empty:
                 continue
             rows.append([f"slices of {size} chips, hosts up {host_words(host)}"])
+            found = _by_name(here, "use", "share")
             for use in dict.fromkeys(str(name) for name in here["use"]):
-                of_use = here[here["use"] == use]
-                if float(of_use["share"].max()) > 0:
-                    cells = [_cell(of_use[of_use["fabric"] == f], "share", 100.0) for f in fabrics]
-                    rows.append([category_words(use), *cells])
+                shares = [found.get((use, fabric), math.nan) for fabric in fabrics]
+                if any(share > 0 for share in shares):
+                    rows.append([category_words(use), *(_plain(100 * share) for share in shares)])
     return HtmlTable(
         caption="Chip-hours by use, % of the pod's; uses that never occur are left out",
         heads=["use", *(fabric_words(fabric) for fabric in fabrics)],
@@ -229,8 +229,10 @@ def chip_hours_html(tables: Tables) -> HtmlTable:
     )
 
 
-def _cell(rows: pd.DataFrame, column: str, scale: float = 1.0) -> str:
-    return BLANK if rows.empty else _plain(scale * float(rows[column].iloc[0]))
+def _by_name(rows: pd.DataFrame, name: str, value: str) -> dict[tuple[str, str], float]:
+    """Column `value` by (column `name`, fabric)."""
+    keys = zip(rows[name].astype(str), rows["fabric"].astype(str), strict=True)
+    return dict(zip(keys, rows[value].astype(float), strict=True))
 
 
 def settings_html(context: ReportContext) -> HtmlTable:

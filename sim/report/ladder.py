@@ -65,7 +65,7 @@ def slice_size_ladder(
             )
         top.set_title(category_words(service), loc="left")
     for axes in grid.flat:
-        chips_axis(axes, table["chips"], few=narrow or columns > 2)
+        chips_axis(axes, table["chips"], few=columns > (1 if narrow else 2))
         _plain_log(axes)
         quiet_grid(axes)
     grid[0, 0].set_ylabel("first token, 99th\npercentile (s)")

@@ -19,6 +19,7 @@ from sim.report.style import PAGE_COLOURS, inline_svg
 from sim.report.words import seconds
 
 LONG_TABLE_ROWS = 14
+WIDE_SCALE = 1.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,7 @@ def _drawn(picture: Picture, ident: str) -> Drawn:
     return Drawn(
         title=picture.title,
         alt=picture.alt,
-        wide=Markup(inline_svg(picture.wide_svg, f"{ident}-w")),
+        wide=Markup(inline_svg(picture.wide_svg, f"{ident}-w", scale=WIDE_SCALE)),
         narrow=narrow,
     )
 

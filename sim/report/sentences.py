@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import pandas as pd
@@ -42,12 +43,23 @@ def sentences(tables: Tables) -> list[str]:
         *size_sentences(tables),
     ]
     kept = [text for text in said if text]
-    return kept or [absence("availability")]
+    return _hosts_once(kept) or [absence("availability")]
 
 
 def sentence(tables: Tables) -> str:
     """The whole answer as one paragraph."""
     return " ".join(sentences(tables))
+
+
+def _hosts_once(said: list[str]) -> list[str]:
+    """Name the host availabilities at their first mention only, as long as later sentences use the same ones."""
+    marks = [match.group(0) for text in said for match in re.finditer(r" \(hosts [^()]*\)", text)]
+    if not marks:
+        return said
+    first = next(place for place, text in enumerate(said) if marks[0] in text)
+    order = ", in this order throughout)" if "/" in marks[0] else ")"
+    opened = said[first].replace(marks[0], marks[0].removesuffix(")") + order, 1)
+    return [*said[:first], opened, *(text.replace(marks[0], "") for text in said[first + 1 :])]
 
 
 def headline_chips(tables: Tables) -> int:
@@ -166,6 +178,8 @@ def _cliff_sentence(tables: Tables) -> str:
             unit = "" if sizes[-1] == "never" else " chips"
             said.append(f"at {sizes[0] if len(set(sizes)) == 1 else ' / '.join(sizes)}{unit} for {name} slices")
     keys = [host_key(host) for host in host_values(table)]
+    if said and all(text.startswith("at no size") for text in said):
+        return f"At no slice size of this run is less than half of the pod expected ({_hosts_words(keys)})."
     return f"The expected share falls under half of the pod {listed(said)} ({_hosts_words(keys)})." if said else ""
 
 

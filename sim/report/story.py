@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from sim.report.bars import (
     Bar,
@@ -112,6 +113,7 @@ def _draw_panel(
     joint = ":\n" if width_in < 5 else ": "
     axes.set_title(f"{fabric_words(fabric)}{joint}{told}", loc="left", pad=4 + FLAG_STEP_POINTS * levels)
     axes.tick_params(length=2)
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=True))
     quiet_grid(axes)
 
 
@@ -142,6 +144,7 @@ def _stage_flags(axes: Axes, places: list[Span], spans: list[Span], width_in: fl
             va="bottom",
             fontsize=FLAG_POINTS,
             annotation_clip=False,
+            in_layout=False,
         )
         pole = (0, 1 + FLAG_STEP_POINTS * (level + 0.9))
         axes.annotate(
@@ -151,6 +154,7 @@ def _stage_flags(axes: Axes, places: list[Span], spans: list[Span], width_in: fl
             xytext=pole,
             textcoords="offset points",
             annotation_clip=False,
+            in_layout=False,
             arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": MUTED, "shrinkA": 0, "shrinkB": 0},
         )
     return len(left_of_level)

@@ -139,7 +139,7 @@ def settle(figure: Figure) -> None:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # with an engine, even an idle one, each file would be drawn twice
 
 
 def fabric_look(fabric: str) -> FabricLook:
@@ -200,7 +200,7 @@ def empty_panels(sentence: str, *, narrow: bool = False) -> Panels:
 def png_bytes(figure: Figure) -> bytes:
     """The figure as PNG without dates or versions: the same bytes for the same tables."""
     out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    figure.savefig(out, format="png", dpi=PNG_DPI, metadata={"Software": None}, pil_kwargs={"compress_level": 4})
     return out.getvalue()
 
 
@@ -212,12 +212,18 @@ def svg_text(figure: Figure) -> str:
     return out.getvalue()
 
 
-def inline_svg(svg: str, prefix: str) -> str:
-    """An SVG file as an element for a page: no prologue, its own ids, colours as CSS variables with defaults."""
+def inline_svg(svg: str, prefix: str, *, scale: float = 1.0) -> str:
+    """An SVG file as an element for a page: no prologue, its own ids, colours as CSS variables with defaults.
+
+    `scale` enlarges it where the page has room for it.
+    """
     text = svg[svg.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(href="#|url\(#)([^")]+)', rf"\1{prefix}-\2", text)
     for colour, (name, _) in PAGE_COLOURS.items():
         text = text.replace(colour, f"var(--{name}, {colour})")
-    return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', text, count=1)
+    width = re.search(r'width="([0-9.]+)pt" height="[0-9.]+pt"', text)
+    assert width is not None
+    placed = f'aria-hidden="true" focusable="false" style="width: {float(width[1]) * scale:g}pt"'
+    return text.replace(width[0], placed, 1)
