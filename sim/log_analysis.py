@@ -244,7 +244,7 @@ def failures_block(
 ) -> str:
     """A `failures:` section of independent components with the log's failure rate, availability and best fits."""
     if not (0.0 < availability < 1.0 and math.isfinite(up_h_per_failure) and up_h_per_failure > 0.0):
-        return f"failures:\n  {kind}: {{}}   # the log holds no time down: this component never fails\n"
+        return f"failures: {{}}   # no time down in the log: a {kind} never fails\n"
     lines = ["failures:", f"  {kind}:"]
     lines += [f"    failure_rate: {100.0 * 24.0 / up_h_per_failure:.6g} %/day   # per component in service"]
     lines += [f"    availability: {100.0 * availability:.8g} %"]

@@ -18,7 +18,7 @@ from sim.metrics.segments import BLOCK_HOSTS, Segments
 from topology.boxes import check_fabric, contiguous_table
 from topology.compiled import compiled
 from topology.fabric import Fabric
-from topology.packing import BoxTable, find_fitting, first_box, packed_boxes
+from topology.packing import BoxTable, find_fitting, first_box, first_fit, search_packing
 from topology.placement import hosts_of_slice, slices_per_host
 from topology.pod import CHIPS_PER_CUBE, AnyPod, FlatPod
 
@@ -103,11 +103,13 @@ def take_cubes(free: Bools, cubes: int, aligned: bool, wanted: int, held: Ints) 
 @compiled
 def choose_boxes(usable: Bools, table: BoxTable, wanted: int, most_steps: int, chosen: Ints) -> int:
     """Choose min(wanted, largest packing) disjoint boxes, the first such set in their order; returns how many."""
-    words = table.everything.shape[0]
-    found = min(wanted, packed_boxes(usable, table))
-    options = np.zeros((found + 1, words), dtype=np.uint64)
-    find_fitting(usable, table, options[0])
-    fitting = options[0].copy()
+    fitting = np.zeros(table.everything.shape[0], dtype=np.uint64)
+    bound = min(wanted, find_fitting(usable, table, fitting) // table.box_cubes)
+    found = min(bound, first_fit(fitting.copy(), table))
+    if found < bound and table.exact:
+        found = search_packing(fitting, table, found, bound)
+    options = np.zeros((found + 1, fitting.shape[0]), dtype=np.uint64)
+    options[0] = fitting
     level, steps = 0, 0
     while level < found:
         box = first_box(options[level])

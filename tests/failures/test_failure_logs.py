@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from sim.failure_logs import FailureLog, placed_by_number, placed_by_shuffle, read_failure_logs
 from sim.histories import ComponentKind
@@ -317,6 +319,30 @@ def test_populations_windows_and_causes_are_checked(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             read_failure_logs(path, **options)  # type: ignore[arg-type]
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 40), st.integers(0, 30) | st.none()), min_size=2, max_size=25
+)
+
+
+@given(spans=spans, extra=st.integers(0, 3), window=st.none() | st.just(("5", "30")))
+@settings(deadline=None, max_examples=80)
+def test_any_log_is_analysed(
+    tmp_path_factory: pytest.TempPathFactory,
+    spans: list[tuple[int, int, int | None]],
+    extra: int,
+    window: tuple[str, str] | None,
+) -> None:
+    """Goal: no log, however thin, ends in a traceback. Method: random small logs; shares are shares, JSON is JSON."""
+    lines = [f"host,{c},{a},{'' if length is None else a + length}" for c, a, length in spans]
+    path = written(tmp_path_factory.mktemp("logs"), "component,id,start,end\n" + "\n".join(lines))
+    assume(window is not None or len({start for _, start, _ in spans}) > 1)
+    (log,) = read_failure_logs(path, components=6 + extra, window=window)
+    found = analysis_of(log)
+    assert 0.0 <= found.availability <= 1.0
+    assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["components"] == 6 + extra
+    assert found.failures_yaml.startswith("failures:")
 
 
 def test_random_groups_by_hand() -> None:
