@@ -338,11 +338,11 @@ class Machine:
         if kind is OCS:
             return sorted(job for job, holding in self.holdings.items() if holding.whole) if self.light else []
         first = cube_of(kind, component) * HOSTS_PER_CUBE
-        jobs = {job for host_jobs in self._host_jobs[first : first + HOSTS_PER_CUBE] for job in host_jobs}
+        jobs = sorted({job for host_jobs in self._host_jobs[first : first + HOSTS_PER_CUBE] for job in host_jobs})
         if kind is END:
             face = component // POSITIONS_PER_FACE
-            return sorted(job for job in jobs if face in self.holdings[job].faces)
-        return sorted(jobs)
+            return [job for job in jobs if face in self.holdings[job].faces]
+        return jobs
 
     # Invariants -------------------------------------------------------------------------------------------------
 

@@ -273,6 +273,28 @@ def test_one_failure_for_a_picture() -> None:
     assert back_at == {Fabric.RECONFIGURABLE: 600 + 880, Fabric.STATIC_ALIGNED: 9000 + 780}
 
 
+def test_the_order_of_events_at_one_instant() -> None:
+    """Goal: stage ends, failures, detections, repairs, then one scheduling pass. Method: at 1,880 s a restore ends,
+    host 70 (cube 4, just taken) fails, host 40 is detected, host 3 comes back: the job runs for no time."""
+    trace = run([down(ComponentKind.HOST, (3, 1000, 1880), (70, 1880, 9000), (40, 1820, 9000))])
+    rows = [(row[1], row[2] or row[5], row[3]) for row in trace.rows if row[0] == 1880 * US_PER_S]
+    assert rows == [
+        ("stage", "running", -1),
+        ("fail", "host", 70),
+        ("stage", "detecting", -1),
+        ("detect", "host", 40),
+        ("stage", "evicting", -1),
+        ("repair", "host", 3),
+    ]
+
+
+def test_the_horizon_is_half_open() -> None:
+    """Goal: what falls on the horizon does not happen. Method: a host fails exactly then, and a microsecond before."""
+    just_before = HORIZON_S - 1e-6
+    assert all(row[1] != Verb.FAIL for row in run([down(ComponentKind.HOST, (3, HORIZON_S, HORIZON_S + 5))]).rows)
+    assert any(row[1] == Verb.FAIL for row in run([down(ComponentKind.HOST, (3, just_before, HORIZON_S + 5))]).rows)
+
+
 def test_the_first_start_may_take_its_stages() -> None:
     """Goal: a pod that is switched on has to load its jobs. Method: without `runs_at_start` the first stages are in."""
     trace = simulate_delivered(
