@@ -8,7 +8,7 @@ SCENARIO ?= availability
 LOG ?=
 REQUESTS ?=
 
-OWN_LOG = $(if $(LOG),--set 'failures={log: {path: "$(abspath $(LOG))"}}' --set 'sweep={pod.fabric: [reconfigurable, static_aligned, static_contiguous, any_host]}')
+OWN_LOG = $(if $(LOG),--set sweep.failures.host.availability=null --set failures.host=null --set failures.log.path=$(abspath $(LOG)))
 OWN_REQUESTS = $(if $(REQUESTS),--set 'serving.services.1.requests={kind: trace, path: "$(abspath $(REQUESTS))"}')
 
 .PHONY: run test test-slow check baselines bench wheel format clean

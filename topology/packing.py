@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.compiled import compiled
+from topology.compilation import compiled
 from topology.pod import Grid, places_of
 
 EXACT_FROM_CUBES = 16

@@ -19,7 +19,7 @@ from sim.metrics.intervals import Estimate, mean_estimate, moving_block_rows, t_
 from sim.metrics.segments import BLOCK_HOSTS, Segments
 from sim.streams import Streams
 from topology.boxes import check_fabric, contiguous_table
-from topology.compiled import compiled
+from topology.compilation import compiled
 from topology.fabric import Fabric
 from topology.packing import BoxTable, packed_boxes
 from topology.placement import hosts_of_slice, slices_per_host

@@ -41,6 +41,9 @@ class Use(StrEnum):
     UNACCOUNTED = "unaccounted"
 
 
+_NOBODY = -1
+
+
 class _Pod:
     """The pod as the log tells it, row by row: chips that are down, held by job, and free by cube."""
 
@@ -51,6 +54,7 @@ class _Pod:
         self.shared_out = [0] * cubes
         self.hosts_out = [0] * cubes
         self.drained = [False] * cubes
+        self.owner = [_NOBODY] * cubes
         self.on_host: list[dict[int, int]] = [{} for _ in range(trace.hosts)]
         self.stage: dict[int, Stage] = {}
         self.lag_ppm: dict[int, int] = {}
@@ -60,11 +64,11 @@ class _Pod:
         self.lagging = 0
         self.holds: dict[int, Placed] = {}
         self.down = self.drained_chips = self.stranded = self.open = 0
-        for host in range(trace.hosts):
-            self._count(host, 1)
+        for cube in range(cubes):
+            self._recount(cube, 1)
 
     def _count(self, host: int, sign: int) -> None:
-        """Add (1) or take away (-1) the chips of a host where they belong now."""
+        """Add (1) or take away (-1) the chips of a host where they belong now (slices of hosts)."""
         cube = host // HOSTS_PER_CUBE
         if self.drained[cube]:
             self.drained_chips += sign * CHIPS_PER_HOST
@@ -75,10 +79,7 @@ class _Pod:
             for job, chips in self.on_host[host].items():
                 self._hold(job, sign * chips)
                 free -= chips
-            if self.whole_cubes and self.hosts_out[cube]:
-                self.stranded += sign * free
-            else:
-                self.open += sign * free
+            self.open += sign * free
 
     def turn(self, kind: str, component: int, up: bool) -> None:
         """A component fails or comes back; the hosts of its cube are counted anew."""
@@ -106,14 +107,31 @@ class _Pod:
         self._recount(cube, 1)
 
     def _recount(self, cube: int, sign: int) -> None:
-        for host in range(cube * HOSTS_PER_CUBE, min((cube + 1) * HOSTS_PER_CUBE, len(self.host_up))):
-            self._count(host, sign)
+        """Add (1) or take away (-1) the chips of a cube where they belong now."""
+        if not self.whole_cubes:
+            for host in range(cube * HOSTS_PER_CUBE, min((cube + 1) * HOSTS_PER_CUBE, len(self.host_up))):
+                self._count(host, sign)
+            return
+        if self.drained[cube]:
+            self.drained_chips += sign * CHIPS_PER_CUBE
+            return
+        up = 0 if self.shared_out[cube] else CHIPS_PER_CUBE - CHIPS_PER_HOST * self.hosts_out[cube]
+        self.down += sign * (CHIPS_PER_CUBE - up)
+        if self.owner[cube] != _NOBODY:
+            self._hold(self.owner[cube], sign * up)
+        elif up < CHIPS_PER_CUBE:
+            self.stranded += sign * up
+        else:
+            self.open += sign * up
 
     def occupy(self, placed: Placed) -> None:
         """A job takes hosts."""
         self._queue(placed.job, -1)
         self.held[placed.job] = 0
         self.holds[placed.job] = placed
+        if self.whole_cubes:
+            self._own(placed.cubes, placed.job)
+            return
         for host in placed.hosts:
             self._count(host, -1)
             self.on_host[host][placed.job] = placed.chips_per_host
@@ -121,12 +139,23 @@ class _Pod:
 
     def release(self, job: int) -> None:
         """A job gives its hosts back."""
-        for host in self.holds.pop(job).hosts:
-            self._count(host, -1)
-            del self.on_host[host][job]
-            self._count(host, 1)
+        placed = self.holds.pop(job)
+        if self.whole_cubes:
+            self._own(placed.cubes, _NOBODY)
+        else:
+            for host in placed.hosts:
+                self._count(host, -1)
+                del self.on_host[host][job]
+                self._count(host, 1)
         del self.held[job]
         self._queue(job, 1)
+
+    def _own(self, cubes: tuple[int, ...], owner: int) -> None:
+        """Whole cubes get an owner, or lose theirs."""
+        for cube in cubes:
+            self._recount(cube, -1)
+            self.owner[cube] = owner
+            self._recount(cube, 1)
 
     def _hold(self, job: int, chips: int) -> None:
         """Add chips to what a job holds of hosts that are up."""

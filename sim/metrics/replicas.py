@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.segments import BLOCK_HOSTS, Segments
 from topology.boxes import check_fabric, contiguous_table
-from topology.compiled import compiled
+from topology.compilation import compiled
 from topology.fabric import Fabric
 from topology.packing import BoxTable, find_fitting, first_box, first_fit, search_packing
 from topology.placement import hosts_of_slice, slices_per_host

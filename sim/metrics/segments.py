@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.histories import ComponentKind, Outages
-from topology.compiled import compiled
+from topology.compilation import compiled
 from topology.pod import HOSTS_PER_CUBE, IN_RACK_LINKS_PER_CUBE, AnyPod, FlatPod
 
 Ints = NDArray[np.int64]

@@ -205,8 +205,15 @@ def _verdict_share(weighted: Weighted, verdict: QueueVerdict) -> float:
     """Share of time in states whose queue has this verdict; with no replica up the queue only grows."""
     share = float(weighted.mean_weights[0]) if verdict is QueueVerdict.OVERLOADED else 0.0
     for m, weight in enumerate(weighted.mean_weights[1:], start=1):
-        share += float(weight) if weighted.outcome.pooled(m).verdict is verdict else 0.0
+        share += float(weight) if _verdict_of(weighted.outcome, m) is verdict else 0.0
     return share
+
+
+def _verdict_of(outcome: ServiceOutcome, replicas: int) -> QueueVerdict:
+    """Verdict of the queue with so many replicas up: overloaded where more arrives than they could ever serve."""
+    if outcome.rate_per_s > replicas * outcome.own.saturated_per_s:
+        return QueueVerdict.OVERLOADED
+    return outcome.pooled(replicas).verdict
 
 
 def _measure_rows(weighted: Weighted) -> list[Row]:

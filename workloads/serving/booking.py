@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from topology.compiled import kernel_part
+from topology.compilation import kernel_part
 from workloads.serving import fields as f
 from workloads.serving.fields import State
 from workloads.serving.logbins import bin_low, bin_of

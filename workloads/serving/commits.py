@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topology.compiled import kernel_part
+from topology.compilation import kernel_part
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of_steps, held_blocks
 from workloads.serving.booking import (

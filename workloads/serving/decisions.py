@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topology.compiled import kernel_part
+from topology.compilation import kernel_part
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of, blocks_of_next_step, most_blocks, steps_with_blocks
 from workloads.serving.booking import book_wait, elapsed_ns, kv_index, rebase_own_reads, table_row, table_value

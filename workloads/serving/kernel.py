@@ -9,7 +9,7 @@ on from the same anchor. So every plan length gives the same run, down to the la
 
 from __future__ import annotations
 
-from topology.compiled import compiled_kernel, kernel_part
+from topology.compilation import compiled_kernel, kernel_part
 from workloads.serving import fields as f
 from workloads.serving.blocks import most_blocks
 from workloads.serving.booking import elapsed_ns, last_step_by

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.compiled import kernel_part
+from topology.compilation import kernel_part
 
 BINS = 44 * 128 + 256
 """Bins for values up to 2^52 ns (52 days)."""

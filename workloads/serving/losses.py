@@ -6,7 +6,7 @@ committed, the boundary at t itself is open, arrivals at t come afterwards.
 
 from __future__ import annotations
 
-from topology.compiled import kernel_part
+from topology.compilation import kernel_part
 from workloads.serving import fields as f
 from workloads.serving.booking import book_wait, decode_share_of_pass, elapsed_ns, kv_index, prompt_share_of_pass
 from workloads.serving.commits import leave_system, stop_running
