@@ -240,7 +240,7 @@ def knee_split(compute: Floats, weights: Floats, knee: float) -> tuple[Floats, F
     return of_compute, total - of_compute
 
 
-def pass_costs(
+def replica_pass_costs(
     model: Model,
     chip: Chip,
     network: SliceNetwork,

@@ -14,7 +14,7 @@ from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.html_tables import HtmlTable
 from sim.report.plots import Picture
-from sim.report.sentences import counted, sentences, size_sentences
+from sim.report.sentences import answer_sentences, counted, size_sentences
 from sim.report.style import PAGE_COLOURS, inline_svg
 from sim.report.words import seconds
 
@@ -61,7 +61,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
     return _template().render(
         context=context,
         facts=_facts(context),
-        answer=sentences(tables),
+        answer=answer_sentences(tables),
         warnings=list(context.warnings),
         warned=counted(len(context.warnings), "warning"),
         sections=sections,

@@ -30,7 +30,7 @@ LIGHT, WIRES, IDEAL = "reconfigurable", "static_aligned", "any_host"
 VERDICTS = ("overloaded", "backlogged", "stable")
 
 
-def sentences(tables: Tables) -> list[str]:
+def answer_sentences(tables: Tables) -> list[str]:
     """The answer, sentence by sentence: promises, what is held, cliff, small slices, ideal, delivered, services."""
     said = [
         _promise_sentence(tables),
@@ -48,7 +48,7 @@ def sentences(tables: Tables) -> list[str]:
 
 def sentence(tables: Tables) -> str:
     """The whole answer as one paragraph."""
-    return " ".join(sentences(tables))
+    return " ".join(answer_sentences(tables))
 
 
 def _hosts_once(said: list[str]) -> list[str]:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.curves import host_values, rows_of_host
+from sim.report.sentences import answer_sentences
 from sim.report.sentences import sentence as sentence
-from sim.report.sentences import sentences
 from sim.report.words import FORM_ORDER, fabric_words, fabrics_in_order, form_words, host_words, interval_words
 
 NO_VALUE = "-"
@@ -132,7 +132,7 @@ def _footnote(table: pd.DataFrame) -> str:
 
 def answer_text(tables: Tables, *, width: int = 100) -> str:
     """The computed sentences, one per paragraph, wrapped for the terminal."""
-    return "\n".join(textwrap.fill(text, width, subsequent_indent="  ") for text in sentences(tables))
+    return "\n".join(textwrap.fill(text, width, subsequent_indent="  ") for text in answer_sentences(tables))
 
 
 def settings_text(context: ReportContext) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sim.report.sentences import sentences
+from sim.report.sentences import answer_sentences
 from sim.report.terminal import availability_table_text
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def text_page(tables: Tables, context: ReportContext, pictures: Mapping[str, Picture]) -> str:
     """One Markdown document; pictures are linked under `plots/`."""
     lines = [f"# {context.name}", "", context.description, ""]
-    lines += [f"{text}\n" for text in sentences(tables)]
+    lines += [f"{text}\n" for text in answer_sentences(tables)]
     lines += ["## Availability", "", "```", availability_table_text(tables), "```", ""]
     for picture in pictures.values():
         lines += [f"## {picture.title}", "", f"![{picture.alt}](plots/{picture.name}.png)", ""]

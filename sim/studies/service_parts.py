@@ -11,7 +11,7 @@ from topology.shape import Shape, parse_shape
 from workloads.arrivals import draw_requests
 from workloads.chips import CHIPS
 from workloads.collectives import circuit_slice
-from workloads.costs import pass_costs
+from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory, smallest_slice_that_fits
 from workloads.models import MODELS
 from workloads.requests import Requests
@@ -53,7 +53,7 @@ def service_config(section: ServiceSection, shape: Shape, replicas: int) -> Serv
     if not _holds(section, shape, longest):
         return None
     rule = section.batching_rule()
-    costs = pass_costs(
+    costs = replica_pass_costs(
         model,
         chip,
         network,

@@ -13,10 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("topology", "ocs", "workloads", "sim", "scenarios")
-SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")) + [ROOT / "opticube.py"]
+SOURCES = [*sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")), ROOT / "opticube.py"]
 MODULE_LINES = 450
 FUNCTION_LINES = 75
-GLOBAL_RANDOM = re.compile(r"np\.random\.(?!Generator|SeedSequence|PCG64|BitGenerator)\w+|^\s*(import|from) random\b", re.M)
+GLOBAL_RANDOM = re.compile(
+    r"np\.random\.(?!Generator|SeedSequence|PCG64|BitGenerator)\w+|^\s*(import|from) random\b", re.M
+)
 
 
 def _tree(path: Path) -> ast.Module:
@@ -31,7 +33,7 @@ def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunction
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_module_and_function_length(path: Path) -> None:
-    """Goal: a module is read in a sitting, a function on a screen. Method: count lines (docstrings of functions left out)."""
+    """Goal: modules read in a sitting, functions on a screen. Method: count lines, without docstrings of functions."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MODULE_LINES
     for function in _functions(_tree(path)):
         body = function.body[1:] if ast.get_docstring(function) else function.body
@@ -54,9 +56,8 @@ def _is_set(node: ast.expr) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_iteration_over_sets(path: Path) -> None:
-    """Goal: nothing depends on hash order. Method: names bound to sets in a function are never iterated, unless sorted."""
-    tree = _tree(path)
-    for scope in [tree, *_functions(tree)]:
+    """Goal: nothing depends on hash order. Method: names bound to sets in a function are never looped over."""
+    for scope in _functions(_tree(path)):
         bound = {
             target.id
             for node in ast.walk(scope)
@@ -72,7 +73,7 @@ def test_no_iteration_over_sets(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_leftovers(path: Path) -> None:
-    """Goal: nothing half done ships. Method: no to-do marks, no bare except, no blanket type ignores, numba by one door."""
+    """Goal: nothing half done ships. Method: no to-do marks, bare excepts, blanket type ignores; numba by one door."""
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError", text)
     assert not re.search(r"except\s*:|# type: ignore(?!\[)", text)
@@ -83,17 +84,24 @@ def test_no_leftovers(path: Path) -> None:
 def test_no_exported_function_bears_a_modules_name() -> None:
     """Goal: `from sim import run` can never give a module. Method: compare public names with sibling module names."""
     for room in ROOMS:
-        modules = {path.stem for path in (ROOT / room).rglob("*.py")} | {p.name for p in (ROOT / room).iterdir() if p.is_dir()}
+        modules = {path.stem for path in (ROOT / room).rglob("*.py")} | {
+            p.name for p in (ROOT / room).iterdir() if p.is_dir()
+        }
         for path in sorted((ROOT / room).rglob("*.py")):
-            clash = [function.name for function in _tree(path).body if isinstance(function, ast.FunctionDef) and function.name in modules]
+            clash = [
+                function.name
+                for function in _tree(path).body
+                if isinstance(function, ast.FunctionDef) and function.name in modules
+            ]
             assert not clash, f"{path}: {clash}"
 
 
 def test_help_is_light() -> None:
-    """Goal: `opticube --help` answers at once. Method: in a fresh interpreter, heavy libraries are not imported by it."""
+    """Goal: `opticube --help` answers at once. Method: in a fresh interpreter no heavy library is imported."""
     code = (
         "import sys\nfrom sim.cli import main\n"
-        "try:\n    sys.argv = ['opticube', '--help']; main()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code\n"
+        "sys.argv = ['opticube', '--help']\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code\n"
         "heavy = [m for m in ('pandas', 'numba', 'numpy', 'scipy', 'matplotlib', 'pyarrow') if m in sys.modules]\n"
         "assert not heavy, heavy\n"
     )

@@ -20,7 +20,7 @@ from workloads.costs import (
     block_widths,
     knee_split,
     kv_replication,
-    pass_costs,
+    replica_pass_costs,
 )
 from workloads.models import LLAMA3_1_405B, LLAMA3_70B, PALM_540B, Model
 from workloads.pass_costs import PARTS
@@ -208,7 +208,7 @@ def test_weight_gathered_moves_all_weights_of_a_layer_once() -> None:
 def test_prefill_takes_the_faster_layout_at_every_token_count() -> None:
     """Goal: few tokens stay, many gather; cross-over once. Method: compare the table with both layouts."""
     costs = replica(LLAMA3_1_405B, (4, 4, 4))
-    table = pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice((4, 4, 4)))
+    table = replica_pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice((4, 4, 4)))
     both = np.stack([costs.parts_s(layout, table.grid_tokens, prompt=True).sum(axis=1) for layout in (WS, WG)])
     assert np.array_equal(table.prefill_parts_s.sum(axis=1), both.min(axis=0))
     gathers = both[1] < both[0]
@@ -260,13 +260,13 @@ def test_shares_of_the_knee_add_up(compute: float, weights: float, knee: float) 
 def test_directions() -> None:
     """Goal: more chips prefill faster; wraparound helps; smaller weights help. Method: 405B over shapes and options."""
     ladder = [(4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16)]
-    tables = [pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice(axes)) for axes in ladder]
+    tables = [replica_pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice(axes)) for axes in ladder]
     times = [table.prefill_s(65_536) for table in tables]
     assert times == sorted(times, reverse=True)
-    cabled = pass_costs(LLAMA3_1_405B, TPU_V4, SliceNetwork((4, 16, 16), (False, True, True)))
-    ring = pass_costs(LLAMA3_1_405B, TPU_V4, SliceNetwork((4, 16, 16), (True, True, True)))
+    cabled = replica_pass_costs(LLAMA3_1_405B, TPU_V4, SliceNetwork((4, 16, 16), (False, True, True)))
+    ring = replica_pass_costs(LLAMA3_1_405B, TPU_V4, SliceNetwork((4, 16, 16), (True, True, True)))
     assert cabled.prefill_s(65_536) > ring.prefill_s(65_536)
-    int8 = pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice((4, 4, 4)), weights="int8", kv="int8")
+    int8 = replica_pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice((4, 4, 4)), weights="int8", kv="int8")
     assert int8.decode_s(8, 8000) < tables[0].decode_s(8, 8000)
     assert int8.weight_bytes == tables[0].weight_bytes / 2
 
@@ -275,7 +275,7 @@ def test_long_prompts_need_a_large_slice() -> None:
     """Goal: a prompt of 122,880 tokens can not start within 10 s below 128 chips, and does with room on 256. Method:
     unloaded prefill of 405B over shapes."""
     times = {
-        axes: pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice(axes)).prefill_s(122_880)
+        axes: replica_pass_costs(LLAMA3_1_405B, TPU_V4, circuit_slice(axes)).prefill_s(122_880)
         for axes in [(4, 4, 4), (4, 8, 8), (8, 8, 16)]
     }
     assert times[4, 4, 4] > 13.0
@@ -285,7 +285,7 @@ def test_long_prompts_need_a_large_slice() -> None:
 
 def test_tables_are_whole_and_parts_add_up_to_the_step() -> None:
     """Goal: the kernel's table gives what the formulas give. Method: random token counts on and off the grid."""
-    table = pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)), max_batch=None)
+    table = replica_pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)), max_batch=None)
     costs = replica(LLAMA3_70B, (4, 4, 4))
     assert table.decode_parts_s.shape == (table.grid_tokens.size, len(PARTS))
     assert table.decode_s(17, 34_000) == pytest.approx(costs.decode_step_s(17, 34_000), rel=1e-12)
@@ -295,12 +295,12 @@ def test_tables_are_whole_and_parts_add_up_to_the_step() -> None:
     assert table.parts_s(off, prompt=False) == pytest.approx(
         costs.parts_s(WS, np.array([off]), prompt=False)[0], rel=2e-3
     )
-    assert pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)), max_batch=8).kv_read_s_per_token.size == 9
+    assert replica_pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)), max_batch=8).kv_read_s_per_token.size == 9
 
 
 def test_chunks_of_a_prompt_cost_little_more_than_the_whole() -> None:
     """Goal: chunks re-read the cache: more time in all, pairs the same. Method: 8 chunks of 1024, Llama-3 70B."""
-    table = pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)))
+    table = replica_pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)))
     whole = table.prefill_s(8192)
     chunks = sum(
         float(table.parts_s(1024, prompt=True).sum())
@@ -314,6 +314,6 @@ def test_chunks_of_a_prompt_cost_little_more_than_the_whole() -> None:
 def test_unknown_number_formats_are_refused_and_a_switch_has_no_x_axes() -> None:
     """Goal: helpful refusal; one-dimensional layout on one axis. Method: direct."""
     with pytest.raises(InputError, match="bf16"):
-        pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)), weights="fp3")
+        replica_pass_costs(LLAMA3_70B, TPU_V4, circuit_slice((4, 4, 4)), weights="fp3")
     assert best_x_axes(LLAMA3_70B, A100_80GB, SliceNetwork((8,), (False,))) == ()
     assert best_x_axes(LLAMA3_70B, TPU_V4, circuit_slice((1, 1, 2))) == ()

@@ -8,7 +8,7 @@ from sim.streams import Streams
 from workloads.arrivals import GammaRequests, draw_requests
 from workloads.chips import TPU_V4
 from workloads.collectives import circuit_slice
-from workloads.costs import pass_costs
+from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory
 from workloads.models import LLAMA3_1_405B
 from workloads.requests import LognormalLengths, Requests
@@ -20,7 +20,7 @@ def capacity(axes: tuple[int, int, int], requests: Requests) -> float:
     """Requests per second of one replica of 405B at which 99 % meet 10 s to the first token and 100 ms per token."""
     network = circuit_slice(axes)
     config = ServiceConfig(
-        costs=pass_costs(LLAMA3_1_405B, TPU_V4, network),
+        costs=replica_pass_costs(LLAMA3_1_405B, TPU_V4, network),
         blocks=kv_memory(LLAMA3_1_405B, TPU_V4, network).blocks,
         batching=ContinuousBatching(max_batch=256),
         ttft_limit_s=10.0,

@@ -16,12 +16,12 @@ def blocks_of(tokens: int) -> int:
 @kernel_part
 def most_blocks(s: State, prompt: int, output: int) -> int:
     """Blocks that a request needs at most in its whole life; a contiguous cache reserves them at admission."""
-    setting = s.setting
+    setting = s.common
     tokens: int = prompt + output - 1
-    if not setting[f.C_PAGED]:
-        if setting[f.C_RESERVE] == f.RESERVE_MAX:
-            tokens = max(tokens, setting[f.C_RESERVE_TOKENS])
-        elif setting[f.C_RESERVE] == f.RESERVE_POWER_OF_TWO:
+    if not common[f.C_PAGED]:
+        if common[f.C_RESERVE] == f.RESERVE_MAX:
+            tokens = max(tokens, common[f.C_RESERVE_TOKENS])
+        elif common[f.C_RESERVE] == f.RESERVE_POWER_OF_TWO:
             room = f.BLOCK_TOKENS
             while room < tokens:
                 room *= 2
@@ -32,21 +32,21 @@ def most_blocks(s: State, prompt: int, output: int) -> int:
 @kernel_part
 def blocks_of_next_step(s: State, r: int) -> int:
     """Blocks that the decodes of replica r reserve for one step."""
-    if not s.setting[f.C_PAGED]:
+    if not s.common[f.C_PAGED]:
         return 0
-    blocks: int = s.phase[r, -s.replica[r, f.R_STEPS] & 15]
+    blocks: int = s.replica[r, f.R_PHASE + (-s.replica[r, f.R_STEPS)] & 15]
     return blocks
 
 
 @kernel_part
 def blocks_of_steps(s: State, r: int, steps: int) -> int:
     """Blocks that the decodes of replica r reserve for the next `steps` steps."""
-    if not s.setting[f.C_PAGED]:
+    if not s.common[f.C_PAGED]:
         return 0
     done = s.replica[r, f.R_STEPS]
     blocks: int = (steps >> 4) * s.replica[r, f.R_DECODES]
     for step in range(done + (steps & ~15), done + steps):
-        blocks += s.phase[r, -step & 15]
+        blocks += s.replica[r, f.R_PHASE + (-step & 15)]
     return blocks
 
 
@@ -54,14 +54,14 @@ def blocks_of_steps(s: State, r: int, steps: int) -> int:
 def steps_with_blocks(s: State, r: int, steps: int) -> int:
     """How many of the next `steps` steps (at least one) can reserve their blocks without an eviction."""
     free, decodes = s.replica[r, f.R_FREE], s.replica[r, f.R_DECODES]
-    if not s.setting[f.C_PAGED] or free >= decodes * ((steps >> 4) + 1):
+    if not s.common[f.C_PAGED] or free >= decodes * ((steps >> 4) + 1):
         return steps
     whole = free // decodes
     k: int = whole << 4
     free -= whole * decodes
     done = s.replica[r, f.R_STEPS]
-    while k < steps and s.phase[r, -(done + k) & 15] <= free:
-        free -= s.phase[r, -(done + k) & 15]
+    while k < steps and s.replica[r, f.R_PHASE + (-(done + k) & 15)] <= free:
+        free -= s.replica[r, f.R_PHASE + (-(done + k) & 15)]
         k += 1
     return min(k, steps)
 
@@ -70,7 +70,7 @@ def steps_with_blocks(s: State, r: int, steps: int) -> int:
 def held_blocks(s: State, r: int, i: int) -> int:
     """Blocks that slot i, which runs on replica r, holds."""
     slot = s.slot
-    if slot[i, f.S_STATE] == f.DECODE and s.setting[f.C_PAGED]:
+    if slot[i, f.S_STATE] == f.DECODE and s.common[f.C_PAGED]:
         sent = slot[i, f.S_OUTPUT] - (slot[i, f.S_END_STEP] - s.replica[r, f.R_STEPS])
         return blocks_of(slot[i, f.S_INPUT] + sent - 1)
     blocks: int = slot[i, f.S_BLOCKS]

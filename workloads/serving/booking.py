@@ -37,7 +37,7 @@ def last_step_by(after_ns: int, low: int, high: int, base: float, slope: float) 
 @kernel_part
 def table_row(s: State, tokens: int) -> tuple[int, float]:
     """Row of the table of pass times at or below `tokens`, and the weight of the next row (above 1 beyond its end)."""
-    dense = s.setting[f.C_DENSE]
+    dense = s.common[f.C_DENSE]
     if tokens <= dense:
         return tokens - 1, 0.0
     grid = s.grid
@@ -101,7 +101,7 @@ def book_gauge(s: State, r: int, gauge: int, value: int) -> None:
 def book_total(s: State, r: int, place: int, name: int, value: int) -> None:
     """A closed form of the present segment has grown to `value`: add what is new to a total."""
     replica = s.replica
-    s.total[name] += value - replica[r, f.R_BOOKED + place]
+    s.common[name] += value - replica[r, f.R_BOOKED + place]
     replica[r, f.R_BOOKED + place] = value
 
 
@@ -144,7 +144,7 @@ def decode_share_of_pass(s: State, r: int, healthy: int) -> None:
     replica, scratch = s.replica, s.scratch
     decodes = replica[r, f.R_DECODES]
     row, weight = table_row(s, decodes)
-    reads = s.kv_ns[kv_index(s, decodes)] * replica[r, f.R_CONTEXT]
+    reads = kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
     kv = int(reads)
     alone = int(table_value(s, row, weight, f.T_DECODE) + reads + 0.5)
     scratch[:] = 0
@@ -181,8 +181,8 @@ def prompt_share_of_pass(s: State, r: int, i: int, healthy: int) -> None:
     tokens = decodes + replica[r, f.R_PROMPT_TOKENS]
     row, weight = table_row(s, tokens)
     compute = table_value(s, row, weight, f.T_PREFILL + 1)
-    pair_ns, cached_ns = s.prompt_ns[0], s.prompt_ns[1]
-    reads = s.kv_ns[kv_index(s, decodes)] * replica[r, f.R_CONTEXT]
+    pair_ns, cached_ns = s.pace[r, f.P_PAIR], s.pace[r, f.P_CACHED]
+    reads = kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
     scratch[f.L_PREFILL] = int(compute * chunk / tokens + pair_ns * pairs)
     scratch[f.L_WEIGHTS] = int(table_value(s, row, weight, f.T_PREFILL + 2))
     scratch[f.L_COLLECTIVES] = int(table_value(s, row, weight, f.T_PREFILL + 3))
@@ -210,10 +210,10 @@ def book_mixed(s: State, r: int) -> None:
         replica[r, f.R_GAUGE + f.G_OWN_1] += units
         replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])
         s.histogram[f.H_ITL, bin_of(duration)] += decodes
-    s.total[f.N_BUSY] += duration
-    s.total[f.N_BATCH] += int(replica[r, f.R_RUNNING] * duration * f.OCCUPANCY_NS)
+    s.common[f.N_BUSY] += duration
+    s.common[f.N_BATCH] += int(replica[r, f.R_RUNNING] * duration * f.OCCUPANCY_NS)
     held = replica[r, f.R_CONTEXT] + replica[r, f.R_CACHED]
-    s.total[f.N_KV] += int(held * duration * f.OCCUPANCY_NS)
+    s.common[f.N_KV] += int(held * duration * f.OCCUPANCY_NS)
 
 
 @kernel_part
@@ -246,7 +246,7 @@ def leave_gauges(s: State, r: int, i: int) -> None:
     ones = replica[r, g + f.G_OWN_1] - slot[i, q + f.G_OWN_1]
     own = slot[i, f.S_OWN_SUM] + slot[i, f.S_OWN_BASE] * ones + replica[r, g + f.G_OWN_2] - slot[i, q + f.G_OWN_2]
     reads = replica[r, g + f.G_KV] - slot[i, q + f.G_KV]
-    own = min(own >> s.setting[f.C_KV_SHIFT], reads)
+    own = min(own >> s.common[f.C_KV_SHIFT], reads)
     slot[i, n + f.L_OWN_KV] += own
     slot[i, n + f.L_OTHERS_KV] += reads - own
     slot[i, n + f.L_DECODE] += replica[r, g + f.G_DECODE] - slot[i, q + f.G_DECODE]
@@ -283,7 +283,7 @@ def book_wait(s: State, r: int, i: int, t: int, dead: int) -> None:
     slot = s.slot
     wait = t - slot[i, f.S_SINCE]
     slot[i, f.S_SINCE] = t
-    if r == s.setting[f.C_REPLICAS]:
+    if r == s.common[f.C_REPLICAS]:
         slot[i, f.S_LEDGER + f.L_NO_REPLICA] += wait
     elif dead:
         slot[i, f.S_LEDGER + f.L_DEAD] += wait
@@ -296,24 +296,24 @@ def book_wait(s: State, r: int, i: int, t: int, dead: int) -> None:
 @kernel_part
 def measure_leaving(s: State, i: int, t: int, completed: bool) -> None:
     """Slot i leaves the system at t: histograms, in-time tokens, ledger."""
-    slot, total, setting = s.slot, s.total, s.setting
+    slot, total, setting = s.slot, s.common, s.common
     arrival, first, tokens = slot[i, f.S_ARRIVAL], slot[i, f.S_FIRST], slot[i, f.S_OUTPUT]
     if completed:
         s.histogram[f.H_END_TO_END, bin_of(t - arrival)] += 1
-        in_time = first - arrival <= setting[f.C_TTFT_LIMIT]
+        in_time = first - arrival <= common[f.C_TTFT_LIMIT]
         if tokens >= 2:
             s.histogram[f.H_TPOT, bin_of((t - first) // (tokens - 1))] += 1
-            in_time = in_time and t - first <= setting[f.C_TPOT_LIMIT] * (tokens - 1)
+            in_time = in_time and t - first <= common[f.C_TPOT_LIMIT] * (tokens - 1)
         if in_time:
-            total[f.N_IN_TIME] += 1
-            total[f.N_IN_TIME_TOKENS] += tokens
+            common[f.N_IN_TIME] += 1
+            common[f.N_IN_TIME_TOKENS] += tokens
     elif first == f.NO_SLOT:
-        total[f.N_CENSORED_TTFT] += 1
-    total[f.N_TIME] += t - arrival
+        common[f.N_CENSORED_TTFT] += 1
+    common[f.N_TIME] += t - arrival
     for category in range(f.LEDGER_SIZE):
-        total[f.N_LEDGER + category] += slot[i, f.S_LEDGER + category]
+        common[f.N_LEDGER + category] += slot[i, f.S_LEDGER + category]
     if slot[i, f.S_CAUGHT]:
-        total[f.N_CAUGHT] += 1
-        total[f.N_CAUGHT_TIME] += t - arrival
+        common[f.N_CAUGHT] += 1
+        common[f.N_CAUGHT_TIME] += t - arrival
         for category in range(f.LEDGER_SIZE):
-            total[f.N_CAUGHT_LEDGER + category] += slot[i, f.S_LEDGER + category]
+            common[f.N_CAUGHT_LEDGER + category] += slot[i, f.S_LEDGER + category]

@@ -31,24 +31,24 @@ def stop_running(s: State, r: int, i: int) -> None:
         tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
         replica[r, f.R_DECODES] -= 1
         replica[r, f.R_CONTEXT] -= tokens
-        s.phase[r, (tokens - replica[r, f.R_STEPS]) & 15] -= 1
+        s.replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS)]) & 15] -= 1
         slot[i, f.S_LAST] = replica[r, f.R_AT]
         slot[i, f.S_SINCE] = replica[r, f.R_AT]
-        if s.setting[f.C_MEASURES]:
+        if s.common[f.C_MEASURES]:
             leave_gauges(s, r, i)
 
 
 @kernel_part
 def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
     """Slot i leaves the system at t: book it, record it, free its slot."""
-    slot, setting = s.slot, s.setting
+    slot, setting = s.slot, s.common
     change_outstanding(s, r, t, -1)
-    if slot[i, f.S_ARRIVAL] >= setting[f.C_MEASURE_FROM]:
-        s.total[f.N_COMPLETED if status == f.COMPLETED else f.N_UNFINISHED] += 1
-        if setting[f.C_MEASURES]:
+    if slot[i, f.S_ARRIVAL] >= common[f.C_MEASURE_FROM]:
+        s.common[f.N_COMPLETED if status == f.COMPLETED else f.N_UNFINISHED] += 1
+        if common[f.C_MEASURES]:
             measure_leaving(s, i, t, status == f.COMPLETED)
-    row = slot[i, f.S_ID] - setting[f.C_RECORD_FROM]
-    if 0 <= row < setting[f.C_RECORD_ROWS]:
+    row = slot[i, f.S_ID] - common[f.C_RECORD_FROM]
+    if 0 <= row < common[f.C_RECORD_ROWS]:
         record = s.record
         record[row, f.X_FIRST] = slot[i, f.S_FIRST]
         record[row, f.X_FINISH] = t
@@ -59,18 +59,18 @@ def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
         record[row, f.X_EVICTIONS] = slot[i, f.S_EVICTIONS]
         for category in range(f.LEDGER_SIZE):
             record[row, f.X_LEDGER + category] = slot[i, f.S_LEDGER + category]
-    s.free_slot[setting[f.C_FREE_SLOTS]] = i
-    setting[f.C_FREE_SLOTS] += 1
+    s.slot[common[f.C_FREE_SLOTS, f.S_FREE]] = i
+    common[f.C_FREE_SLOTS] += 1
 
 
 @kernel_part
 def complete_decodes(s: State, r: int) -> None:
     """The decodes of replica r whose last token has just appeared leave."""
-    replica, heap = s.replica, s.heap
-    while replica[r, f.R_DECODES] > 0 and heap[r, 0] >> SLOT_BITS <= replica[r, f.R_STEPS]:
-        i = heap[r, 0] & SLOT_MASK
+    replica, heap = s.replica, s.replica
+    while replica[r, f.R_DECODES] > 0 and heap[r, f.R_HEAP] >> SLOT_BITS <= replica[r, f.R_STEPS]:
+        i = heap[r, f.R_HEAP] & SLOT_MASK
         size = replica[r, f.R_DECODES] - 1
-        sift_down(s, r, 0, heap[r, size], size)
+        sift_down(s, r, 0, heap[r, f.R_HEAP + size], size)
         stop_running(s, r, i)
         leave_system(s, r, i, replica[r, f.R_AT], f.COMPLETED)
         replica[r, f.R_CHANGED] = 1
@@ -83,12 +83,12 @@ def emit_after_prompt(s: State, r: int, i: int) -> None:
     t = replica[r, f.R_AT]
     slot[i, f.S_SENT] += 1
     slot[i, f.S_REDO] = 0
-    s.total[f.N_TOKENS] += 1
+    s.common[f.N_TOKENS] += 1
     if slot[i, f.S_FIRST] == f.NO_SLOT:
         slot[i, f.S_FIRST] = t
-        if s.setting[f.C_MEASURES] and slot[i, f.S_ARRIVAL] >= s.setting[f.C_MEASURE_FROM]:
+        if s.common[f.C_MEASURES] and slot[i, f.S_ARRIVAL] >= s.common[f.C_MEASURE_FROM]:
             s.histogram[f.H_TTFT, bin_of(t - slot[i, f.S_ARRIVAL])] += 1
-    elif s.setting[f.C_MEASURES]:
+    elif s.common[f.C_MEASURES]:
         s.histogram[f.H_ITL, bin_of(t - slot[i, f.S_LAST])] += 1
     left = slot[i, f.S_OUTPUT] - slot[i, f.S_SENT]
     if left == 0:
@@ -101,8 +101,8 @@ def emit_after_prompt(s: State, r: int, i: int) -> None:
     push_heap(s, r, (slot[i, f.S_END_STEP] << SLOT_BITS) | i, replica[r, f.R_DECODES])
     replica[r, f.R_DECODES] += 1
     replica[r, f.R_CONTEXT] += tokens
-    s.phase[r, (tokens - replica[r, f.R_STEPS]) & 15] += 1
-    if s.setting[f.C_MEASURES]:
+    s.replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS)]) & 15] += 1
+    if s.common[f.C_MEASURES]:
         join_gauges(s, r, i, tokens)
 
 
@@ -113,18 +113,18 @@ def commit_decode(s: State, r: int, k: int) -> None:
     m = k - replica[r, f.R_STEP]
     if m == 0:
         return
-    if s.setting[f.C_MEASURES]:
+    if s.common[f.C_MEASURES]:
         book_decode(s, r, k)
     decodes = replica[r, f.R_DECODES]
     replica[r, f.R_FREE] -= blocks_of_steps(s, r, m)
-    held = s.setting[f.C_BLOCKS] - replica[r, f.R_FREE]
-    s.total[f.N_MOST_BLOCKS] = max(s.total[f.N_MOST_BLOCKS], held)
+    held = s.common[f.C_BLOCKS] - replica[r, f.R_FREE]
+    s.common[f.N_MOST_BLOCKS] = max(s.common[f.N_MOST_BLOCKS], held)
     replica[r, f.R_STEP] = k
     replica[r, f.R_STEPS] += m
     replica[r, f.R_CONTEXT] += decodes * m
     replica[r, f.R_AT] = replica[r, f.R_ANCHOR] + elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE])
-    s.total[f.N_TOKENS] += decodes * m
-    s.total[f.N_STEPS] += m
+    s.common[f.N_TOKENS] += decodes * m
+    s.common[f.N_STEPS] += m
     if k == replica[r, f.R_PLAN]:
         replica[r, f.R_MODE] = f.BOUNDARY
         complete_decodes(s, r)
@@ -133,8 +133,8 @@ def commit_decode(s: State, r: int, k: int) -> None:
 @kernel_part
 def commit_mixed(s: State, r: int) -> None:
     """The pass of replica r that carried prompt tokens has ended."""
-    replica, slot, total = s.replica, s.slot, s.total
-    if s.setting[f.C_MEASURES]:
+    replica, slot, total = s.replica, s.slot, s.common
+    if s.common[f.C_MEASURES]:
         book_mixed(s, r)
         i = replica[r, f.R_FIRST_PREFILL]
         while i != f.NO_SLOT:
@@ -146,14 +146,14 @@ def commit_mixed(s: State, r: int) -> None:
     replica[r, f.R_CHANGED] = 1
     replica[r, f.R_STEPS] += 1
     replica[r, f.R_CONTEXT] += decodes
-    total[f.N_TOKENS] += decodes
-    total[f.N_STEPS] += 1
-    total[f.N_PROMPT_TOKENS] += replica[r, f.R_PROMPT_TOKENS]
+    common[f.N_TOKENS] += decodes
+    common[f.N_STEPS] += 1
+    common[f.N_PROMPT_TOKENS] += replica[r, f.R_PROMPT_TOKENS]
     complete_decodes(s, r)
     i = replica[r, f.R_FIRST_PREFILL]
     while i != f.NO_SLOT:
         after = slot[i, f.S_NEXT]
-        total[f.N_RECOMPUTED] += overlap_with_lost(s, i)
+        common[f.N_RECOMPUTED] += overlap_with_lost(s, i)
         slot[i, f.S_READY] += slot[i, f.S_CHUNK]
         slot[i, f.S_CHUNK] = 0
         slot[i, f.S_SINCE] = replica[r, f.R_AT]

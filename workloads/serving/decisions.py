@@ -29,7 +29,7 @@ def evict_youngest(s: State, r: int, t: int) -> None:
         stop_running(s, r, i)
     slot[i, f.S_REDO] = max(slot[i, f.S_REDO], computed)
     slot[i, f.S_EVICTIONS] += 1
-    s.total[f.N_EVICTIONS] += 1
+    s.common[f.N_EVICTIONS] += 1
     replica[r, f.R_CHANGED] = 1
     enqueue_after(s, r, i, f.NO_SLOT, t)
 
@@ -55,24 +55,24 @@ def admit(s: State, r: int, t: int, reserved: int) -> None:
 
     `reserved` blocks are promised to the decodes of this pass. A whole prompt's blocks are taken at admission.
     """
-    replica, slot, setting = s.replica, s.slot, s.setting
+    replica, slot, setting = s.replica, s.slot, s.common
     replica[r, f.R_FIRST_PREFILL] = f.NO_SLOT
     replica[r, f.R_PROMPT_TOKENS] = replica[r, f.R_PAIRS] = replica[r, f.R_CACHED] = 0
-    room = setting[f.C_BUDGET] - replica[r, f.R_DECODES]
+    room = common[f.C_BUDGET] - replica[r, f.R_DECODES]
     partial = replica[r, f.R_TAIL]
     if partial != f.NO_SLOT and slot[partial, f.S_STATE] == f.PREFILL:
         slot[partial, f.S_LEDGER + f.L_KV_BLOCKED] += t - slot[partial, f.S_SINCE]
         slot[partial, f.S_SINCE] = t
         room -= start_chunk(s, r, partial, room)
     blocked = 0
-    while room > 0 and replica[r, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < setting[f.C_MAX_BATCH]:
+    while room > 0 and replica[r, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < common[f.C_MAX_BATCH]:
         i = replica[r, f.R_QUEUE_HEAD]
         target = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
         blocks = blocks_of(target)
-        if not setting[f.C_PAGED]:
+        if not common[f.C_PAGED]:
             blocks = most_blocks(s, slot[i, f.S_INPUT], slot[i, f.S_OUTPUT])
         spare = replica[r, f.R_FREE] - reserved - blocks
-        if spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < setting[f.C_WATERMARK]):
+        if spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < common[f.C_WATERMARK]):
             blocked = 1
             break
         pop_queue(s, r)
@@ -90,35 +90,35 @@ def admit(s: State, r: int, t: int, reserved: int) -> None:
 @kernel_part
 def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
     """Begin a pass that carries prompt tokens at t; it has a segment of its own."""
-    replica, pace, total = s.replica, s.pace, s.total
+    replica, pace, total = s.replica, s.pace, s.common
     decodes = replica[r, f.R_DECODES]
     replica[r, f.R_FREE] -= reserved
     row, weight = table_row(s, decodes + replica[r, f.R_PROMPT_TOKENS])
-    healthy = table_value(s, row, weight, f.T_PREFILL) + s.kv_ns[kv_index(s, decodes)] * replica[r, f.R_CONTEXT]
-    healthy += s.prompt_ns[0] * replica[r, f.R_PAIRS] + s.prompt_ns[1] * replica[r, f.R_CACHED]
+    healthy = table_value(s, row, weight, f.T_PREFILL) + kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
+    healthy += s.pace[r, f.P_PAIR] * replica[r, f.R_PAIRS] + s.pace[r, f.P_CACHED] * replica[r, f.R_CACHED]
     pace[r, f.P_HEALTHY_BASE] = healthy
     replica[r, f.R_MODE] = f.PASS
     replica[r, f.R_MIXED] = 1
     replica[r, f.R_ANCHOR] = t
     replica[r, f.R_END] = t + int(healthy / pace[r, f.P_SPEED] + 0.5)
-    total[f.N_SEGMENTS] += 1
-    total[f.N_MOST_DECODES] = max(total[f.N_MOST_DECODES], decodes)
-    total[f.N_MOST_BLOCKS] = max(total[f.N_MOST_BLOCKS], s.setting[f.C_BLOCKS] - replica[r, f.R_FREE])
+    common[f.N_SEGMENTS] += 1
+    common[f.N_MOST_DECODES] = max(common[f.N_MOST_DECODES], decodes)
+    common[f.N_MOST_BLOCKS] = max(common[f.N_MOST_BLOCKS], s.common[f.C_BLOCKS] - replica[r, f.R_FREE])
 
 
 @kernel_part
 def anchor_segment(s: State, r: int, t: int) -> None:
     """The running set of replica r is fixed from t on: set the pace of its decode steps."""
-    replica, pace, total = s.replica, s.pace, s.total
+    replica, pace, total = s.replica, s.pace, s.common
     decodes, speed = replica[r, f.R_DECODES], pace[r, f.P_SPEED]
     row, weight = table_row(s, decodes)
-    per_token = s.kv_ns[kv_index(s, decodes)]
+    per_token = kv_ns(s, decodes)
     reads = per_token * replica[r, f.R_CONTEXT]
     base = table_value(s, row, weight, f.T_DECODE) + reads
     slope = per_token * decodes
     pace[r, f.P_HEALTHY_BASE], pace[r, f.P_HEALTHY_SLOPE] = base, slope
     pace[r, f.P_BASE], pace[r, f.P_SLOPE] = base / speed, slope / speed
-    if s.setting[f.C_MEASURES]:
+    if s.common[f.C_MEASURES]:
         pace[r, f.P_COMPUTE] = table_value(s, row, weight, f.T_DECODE + 1)
         pace[r, f.P_WEIGHTS] = table_value(s, row, weight, f.T_DECODE + 2)
         pace[r, f.P_COLLECTIVES] = table_value(s, row, weight, f.T_DECODE + 3)
@@ -128,8 +128,8 @@ def anchor_segment(s: State, r: int, t: int) -> None:
     replica[r, f.R_ANCHOR] = t
     replica[r, f.R_STEP] = 0
     replica[r, f.R_CHANGED] = 0
-    total[f.N_SEGMENTS] += 1
-    total[f.N_MOST_DECODES] = max(total[f.N_MOST_DECODES], decodes)
+    common[f.N_SEGMENTS] += 1
+    common[f.N_MOST_DECODES] = max(common[f.N_MOST_DECODES], decodes)
 
 
 @kernel_part
@@ -143,13 +143,13 @@ def plan_to(s: State, r: int, k: int) -> None:
 @kernel_part
 def decide(s: State, r: int) -> None:
     """Replica r is at a boundary, completions are done: reserve, evict or admit, and begin what comes next."""
-    replica, pace, setting = s.replica, s.pace, s.setting
+    replica, pace, setting = s.replica, s.pace, s.common
     t = replica[r, f.R_AT]
-    setting[f.C_WORK] -= 1
+    common[f.C_WORK] -= 1
     if pace[r, f.P_NEXT_SPEED] != pace[r, f.P_SPEED]:
         pace[r, f.P_SPEED] = pace[r, f.P_NEXT_SPEED]
         replica[r, f.R_CHANGED] = 1
-    if replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN] > REBASE_STEPS and setting[f.C_MEASURES]:
+    if replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN] > REBASE_STEPS and common[f.C_MEASURES]:
         rebase_own_reads(s, r)
     reserved = blocks_of_next_step(s, r)
     evicted = False
@@ -170,8 +170,8 @@ def decide(s: State, r: int) -> None:
     if replica[r, f.R_CHANGED]:
         anchor_segment(s, r, t)
     steps = 1
-    if not (evicted or setting[f.C_STEP_BY_STEP]):
-        steps = steps_with_blocks(s, r, (s.heap[r, 0] >> SLOT_BITS) - replica[r, f.R_STEPS])
+    if not (evicted or common[f.C_STEP_BY_STEP]):
+        steps = steps_with_blocks(s, r, (s.replica[r, f.R_HEAP] >> SLOT_BITS) - replica[r, f.R_STEPS])
     replica[r, f.R_MODE] = f.PASS
     replica[r, f.R_MIXED] = 0
     plan_to(s, r, replica[r, f.R_STEP] + steps)

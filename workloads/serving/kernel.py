@@ -32,7 +32,7 @@ def settle(s: State, r: int, until: int) -> None:
                 commit_mixed(s, r)
             else:
                 commit_decode(s, r, replica[r, f.R_PLAN])
-        if replica[r, f.R_MODE] != f.BOUNDARY or replica[r, f.R_AT] >= until or s.setting[f.C_WORK] <= 0:
+        if replica[r, f.R_MODE] != f.BOUNDARY or replica[r, f.R_AT] >= until or s.common[f.C_WORK] <= 0:
             return
         decide(s, r)
 
@@ -64,7 +64,7 @@ def wake(s: State, r: int, t: int) -> None:
         replica[r, f.R_MODE] == f.PASS
         and not replica[r, f.R_MIXED]
         and replica[r, f.R_PLAN] > replica[r, f.R_STEP] + 1
-        and replica[r, f.R_RUNNING] < s.setting[f.C_MAX_BATCH]
+        and replica[r, f.R_RUNNING] < s.common[f.C_MAX_BATCH]
     ):
         before = t - 1 - replica[r, f.R_ANCHOR]
         low, high = replica[r, f.R_STEP], replica[r, f.R_PLAN] - 1
@@ -74,21 +74,21 @@ def wake(s: State, r: int, t: int) -> None:
 @kernel_part
 def arrive(s: State, r: int, row: int, t: int) -> None:
     """Request `row` of the chunk arrives at t and is routed to replica r (or to the router's room)."""
-    replica, slot, setting = s.replica, s.slot, s.setting
-    setting[f.C_FREE_SLOTS] -= 1
-    i = s.free_slot[setting[f.C_FREE_SLOTS]]
+    replica, slot, setting = s.replica, s.slot, s.common
+    common[f.C_FREE_SLOTS] -= 1
+    i = s.slot[common[f.C_FREE_SLOTS, f.S_FREE]]
     for column in range(f.SLOT_SIZE):
         slot[i, column] = 0
-    slot[i, f.S_ID] = setting[f.C_FIRST_ID] + row
+    slot[i, f.S_ID] = common[f.C_FIRST_ID] + row
     slot[i, f.S_ARRIVAL] = slot[i, f.S_SINCE] = t
-    slot[i, f.S_INPUT] = s.input_tokens[row]
-    slot[i, f.S_OUTPUT] = s.output_tokens[row]
+    slot[i, f.S_INPUT] = s.request[row, f.Q_INPUT]
+    slot[i, f.S_OUTPUT] = s.request[row, f.Q_OUTPUT]
     slot[i, f.S_FIRST] = f.NO_SLOT
-    if setting[f.C_ROUTER] == f.ROUTE_RANDOM:
+    if common[f.C_ROUTER] == f.ROUTE_RANDOM:
         slot[i, f.S_LUCK] = s.luck[row]
     slot[i, f.S_CAUGHT] = replica[r, f.R_MODE] == f.DEAD
-    if r < setting[f.C_REPLICAS]:
-        setting[f.C_TURN] = r
+    if r < common[f.C_REPLICAS]:
+        common[f.C_TURN] = r
     change_outstanding(s, r, t, 1)
     enqueue_after(s, r, i, replica[r, f.R_QUEUE_TAIL], t)
     if replica[r, f.R_QUEUE] == 1:
@@ -98,23 +98,23 @@ def arrive(s: State, r: int, row: int, t: int) -> None:
 @kernel_part
 def turn_away(s: State, row: int, t: int) -> bool:
     """Count request `row` of the chunk; True when it is a failed row, or needs more blocks than there are."""
-    setting, total = s.setting, s.total
-    prompt, output = s.input_tokens[row], s.output_tokens[row]
+    setting, total = s.common, s.common
+    prompt, output = s.request[row, f.Q_INPUT], s.request[row, f.Q_OUTPUT]
     status = 0
     if prompt < 1 or output < 1:
         status = f.FAILED_ROW
-    elif most_blocks(s, prompt, output) > setting[f.C_BLOCKS]:
+    elif most_blocks(s, prompt, output) > common[f.C_BLOCKS]:
         status = f.REFUSED
-    if t >= setting[f.C_MEASURE_FROM]:
+    if t >= common[f.C_MEASURE_FROM]:
         if status == f.FAILED_ROW:
-            total[f.N_FAILED_ROWS] += 1
+            common[f.N_FAILED_ROWS] += 1
         else:
-            total[f.N_OFFERED] += 1
-            total[f.N_OFFERED_TOKENS] += output
+            common[f.N_OFFERED] += 1
+            common[f.N_OFFERED_TOKENS] += output
         if status == f.REFUSED:
-            total[f.N_REFUSED] += 1
-    place = setting[f.C_FIRST_ID] + row - setting[f.C_RECORD_FROM]
-    if 0 <= place < setting[f.C_RECORD_ROWS]:
+            common[f.N_REFUSED] += 1
+    place = common[f.C_FIRST_ID] + row - common[f.C_RECORD_FROM]
+    if 0 <= place < common[f.C_RECORD_ROWS]:
         s.record[place, f.X_ARRIVAL] = t
         s.record[place, f.X_FIRST] = f.NO_SLOT
         s.record[place, f.X_FINISH] = f.NO_SLOT
@@ -129,34 +129,34 @@ def run_until(s: State, until: int) -> int:
 
     AGAIN: the work of this call (`C_WORK`) is used up. NEED_REQUESTS: the chunk is used up. NEED_ROOM: no slot is free.
     """
-    setting = s.setting
-    replicas = setting[f.C_REPLICAS]
-    every = setting[f.C_ROUTER] == f.ROUTE_LEAST_OUTSTANDING
+    setting = s.common
+    replicas = common[f.C_REPLICAS]
+    every = common[f.C_ROUTER] == f.ROUTE_LEAST_OUTSTANDING
     while True:
-        row = setting[f.C_NEXT]
-        if row >= s.arrival_ns.size:
-            if not setting[f.C_LAST_CHUNK]:
+        row = common[f.C_NEXT]
+        if row >= s.request.shape[0]:
+            if not common[f.C_LAST_CHUNK]:
                 return f.NEED_REQUESTS
             break
-        t = s.arrival_ns[row]
+        t = s.request[row, f.Q_ARRIVAL]
         if t >= until:
             break
-        if setting[f.C_FREE_SLOTS] == 0:
+        if common[f.C_FREE_SLOTS] == 0:
             return f.NEED_ROOM
         if every:
             for r in range(replicas):
                 settle(s, r, t)
         chosen = choose_replica(s, s.luck[row] if s.luck.size > 0 else 0)
         settle(s, chosen, t)
-        if setting[f.C_WORK] <= 0:
+        if common[f.C_WORK] <= 0:
             return f.AGAIN
         if not turn_away(s, row, t):
             arrive(s, chosen, row, t)
-        setting[f.C_NEXT] += 1
-        setting[f.C_WORK] -= 1
+        common[f.C_NEXT] += 1
+        common[f.C_WORK] -= 1
     for r in range(replicas):
         settle(s, r, until)
-        if setting[f.C_WORK] <= 0:
+        if common[f.C_WORK] <= 0:
             return f.AGAIN
         look(s, r, until)
     return f.DONE

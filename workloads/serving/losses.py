@@ -27,11 +27,11 @@ def clear_replica(s: State, r: int, mode: int) -> None:
     """Nothing runs on replica r and all its blocks are free."""
     replica = s.replica
     replica[r, f.R_MODE] = mode
-    replica[r, f.R_FREE] = s.setting[f.C_BLOCKS]
+    replica[r, f.R_FREE] = s.common[f.C_BLOCKS]
     replica[r, f.R_DECODES] = replica[r, f.R_CONTEXT] = replica[r, f.R_RUNNING] = 0
     replica[r, f.R_HEAD] = replica[r, f.R_TAIL] = f.NO_SLOT
     replica[r, f.R_CHANGED] = 1
-    s.phase[r, :] = 0
+    s.replica[r, f.R_PHASE : f.R_PHASE + 16] = 0
 
 
 @kernel_part
@@ -40,7 +40,7 @@ def lose_replica(s: State, r: int, t: int) -> None:
     replica, slot = s.replica, s.slot
     if replica[r, f.R_MODE] == f.DEAD:
         return
-    s.total[f.N_LOSSES] += 1
+    s.common[f.N_LOSSES] += 1
     i = replica[r, f.R_QUEUE_HEAD]
     while i != f.NO_SLOT:
         book_wait(s, r, i, t, 0)
@@ -63,7 +63,7 @@ def lose_replica(s: State, r: int, t: int) -> None:
         slot[i, f.S_CHUNK] = 0
         slot[i, f.S_REDO] = max(slot[i, f.S_REDO], computed)
         slot[i, f.S_CAUGHT] = 1
-        s.total[f.N_TOKENS_LOST] += computed
+        s.common[f.N_TOKENS_LOST] += computed
         enqueue_after(s, r, i, f.NO_SLOT, t)
     clear_replica(s, r, f.DEAD)
 
@@ -111,14 +111,14 @@ def sift_by_arrival(s: State, root: int, size: int) -> None:
 @kernel_part
 def route_again(s: State, count: int, t: int) -> None:
     """Route `count` requests of `sorted_slots` at t, each ahead of the first younger one that waits where it goes."""
-    replica, slot, setting = s.replica, s.slot, s.setting
-    replicas = setting[f.C_REPLICAS]
+    replica, slot, setting = s.replica, s.slot, s.common
+    replicas = common[f.C_REPLICAS]
     replica[:, f.R_CURSOR] = f.NO_SLOT
     for place in range(count):
         i = s.sorted_slots[place]
         r = choose_replica(s, slot[i, f.S_LUCK])
         if r < replicas:
-            setting[f.C_TURN] = r
+            common[f.C_TURN] = r
         change_outstanding(s, r, t, 1)
         enqueue_by_arrival(s, r, i, t)
         if replica[r, f.R_MODE] == f.DEAD:
@@ -148,7 +148,7 @@ def detect_loss(s: State, r: int, t: int) -> None:
 @kernel_part
 def return_replica(s: State, r: int, t: int) -> None:
     """Replica r serves again from t on, empty and at full speed; requests in the router's room are routed."""
-    replica, setting = s.replica, s.setting
+    replica, setting = s.replica, s.common
     if replica[r, f.R_MODE] == f.DEAD:
         if replica[r, f.R_BELIEVED]:
             detect_loss(s, r, t)
@@ -156,7 +156,7 @@ def return_replica(s: State, r: int, t: int) -> None:
         replica[r, f.R_AT] = t
         replica[r, f.R_BELIEVED] = 1
         s.pace[r, f.P_SPEED] = s.pace[r, f.P_NEXT_SPEED] = 1.0
-        route_again(s, release_queue(s, setting[f.C_REPLICAS], t), t)
+        route_again(s, release_queue(s, common[f.C_REPLICAS], t), t)
 
 
 @kernel_part
@@ -233,9 +233,9 @@ def close_pass(s: State, r: int, t: int) -> None:
 def close_at_horizon(s: State, t: int) -> None:
     """At the horizon t every request in the system is censored: its ledger closes, and it leaves unfinished."""
     replica, slot = s.replica, s.slot
-    for r in range(s.setting[f.C_REPLICAS] + 1):
+    for r in range(s.common[f.C_REPLICAS] + 1):
         dead = 1 if replica[r, f.R_MODE] == f.DEAD else 0
-        if replica[r, f.R_MODE] == f.PASS and s.setting[f.C_MEASURES]:
+        if replica[r, f.R_MODE] == f.PASS and s.common[f.C_MEASURES]:
             close_pass(s, r, t)
         i = replica[r, f.R_QUEUE_HEAD]
         while i != f.NO_SLOT:

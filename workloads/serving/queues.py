@@ -13,48 +13,48 @@ SLOT_MASK = (1 << SLOT_BITS) - 1
 @kernel_part
 def push_heap(s: State, r: int, key: int, size: int) -> None:
     """Add `key` to the heap of replica r, which holds `size` keys."""
-    heap = s.heap
+    heap = s.replica
     hole = size
     while hole > 0:
         parent = (hole - 1) >> 1
-        if heap[r, parent] <= key:
+        if heap[r, f.R_HEAP + parent] <= key:
             break
-        heap[r, hole] = heap[r, parent]
+        heap[r, f.R_HEAP + hole] = heap[r, f.R_HEAP + parent]
         hole = parent
-    heap[r, hole] = key
+    heap[r, f.R_HEAP + hole] = key
 
 
 @kernel_part
 def sift_down(s: State, r: int, hole: int, key: int, size: int) -> None:
     """Put `key` into the `hole` of the heap of replica r or below it; the heap holds `size` keys."""
-    heap = s.heap
+    heap = s.replica
     child = 2 * hole + 1
     while child < size:
-        if child + 1 < size and heap[r, child + 1] < heap[r, child]:
+        if child + 1 < size and heap[r, f.R_HEAP + child + 1] < heap[r, f.R_HEAP + child]:
             child += 1
-        if heap[r, child] >= key:
+        if heap[r, f.R_HEAP + child] >= key:
             break
-        heap[r, hole] = heap[r, child]
+        heap[r, f.R_HEAP + hole] = heap[r, f.R_HEAP + child]
         hole = child
         child = 2 * hole + 1
-    heap[r, hole] = key
+    heap[r, f.R_HEAP + hole] = key
 
 
 @kernel_part
 def remove_from_heap(s: State, r: int, i: int, size: int) -> None:
     """Take the key of slot i out of the heap of replica r, which holds `size` keys (an eviction: rare)."""
-    heap = s.heap
+    heap = s.replica
     place = 0
-    while (heap[r, place] & SLOT_MASK) != i:
+    while (heap[r, f.R_HEAP + place] & SLOT_MASK) != i:
         place += 1
-    last = heap[r, size - 1]
+    last = heap[r, f.R_HEAP + size - 1]
     if place == size - 1:
         return
-    if place > 0 and heap[r, (place - 1) >> 1] > last:
-        while place > 0 and heap[r, (place - 1) >> 1] > last:
-            heap[r, place] = heap[r, (place - 1) >> 1]
+    if place > 0 and heap[r, f.R_HEAP + (place - 1) >> 1] > last:
+        while place > 0 and heap[r, f.R_HEAP + (place - 1) >> 1] > last:
+            heap[r, f.R_HEAP + place] = heap[r, f.R_HEAP + (place - 1) >> 1]
             place = (place - 1) >> 1
-        heap[r, place] = last
+        heap[r, f.R_HEAP + place] = last
     else:
         sift_down(s, r, place, last, size - 1)
 
@@ -162,7 +162,7 @@ def pop_queue(s: State, r: int) -> int:
 def change_outstanding(s: State, r: int, t: int, change: int) -> None:
     """At t the number of requests routed to replica r and unfinished changes; its integral over time is kept."""
     replica = s.replica
-    s.total[f.N_AREA] += replica[r, f.R_OUTSTANDING] * (t - replica[r, f.R_AREA_AT])
+    s.common[f.N_AREA] += replica[r, f.R_OUTSTANDING] * (t - replica[r, f.R_AREA_AT])
     replica[r, f.R_AREA_AT] = t
     replica[r, f.R_OUTSTANDING] += change
 
@@ -170,9 +170,9 @@ def change_outstanding(s: State, r: int, t: int, change: int) -> None:
 @kernel_part
 def choose_replica(s: State, luck: int) -> int:
     """Replica for a request, among those believed up; the router's own room (index `replicas`) when none is."""
-    replica, setting = s.replica, s.setting
-    replicas: int = setting[f.C_REPLICAS]
-    kind = setting[f.C_ROUTER]
+    replica, setting = s.replica, s.common
+    replicas: int = common[f.C_REPLICAS]
+    kind = common[f.C_ROUTER]
     chosen = replicas
     if kind == f.ROUTE_LEAST_OUTSTANDING:
         for r in range(replicas):
@@ -182,7 +182,7 @@ def choose_replica(s: State, luck: int) -> int:
                 chosen = r
     elif kind == f.ROUTE_ROUND_ROBIN:
         for step in range(1, replicas + 1):
-            turn: int = (setting[f.C_TURN] + step) % replicas
+            turn: int = (common[f.C_TURN] + step) % replicas
             if replica[turn, f.R_BELIEVED]:
                 return turn
     else:

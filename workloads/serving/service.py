@@ -48,7 +48,7 @@ class ServiceConfig:
 
     `ttft_limit_s`, `tpot_limit_s`: the SLO (None: no limit). `watermark`: share of blocks kept free at admission,
     unless the replica is empty. `measures`: off leaves only counts of requests and tokens. `record_requests`: arrays
-    by request for the first so many. `saturated_requests_per_s`: of one replica, for the queue verdict. Raises ValueError.
+    by request for the first so many. `saturated_requests_per_s`: of one replica, for the queue verdict.
     """
 
     costs: PassCosts
@@ -343,7 +343,7 @@ def capacity_requests_per_s(config: ServiceConfig, requests: Requests, attainmen
     """Greatest rate, in requests per second on one replica, at which a share `attainment` of `requests` is in time.
 
     The requests (20,000 by the design) are the same at every rate, only their arrivals are scaled: common random
-    numbers. Bisection to 1 % on one replica; 0.0 when the limits are not met even at a thousandth of the saturated rate.
+    numbers. Bisection to 1 % on one replica; 0.0 when limits are not met at a thousandth of the saturated rate.
     """
     one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=True)
     drawn_per_s = requests.count / max(int(requests.arrival_ns[-1]), 1) * 1e9
