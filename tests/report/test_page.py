@@ -111,7 +111,7 @@ def test_a_page_without_narrow_pictures(tables: Tables, pictures: dict[str, Pict
 
 @pytest.mark.slow
 def test_page_in_a_browser(page: str, tmp_path: Path) -> None:
-    """Goal: no sideways scrolling, no faults of access, no requests. Method: chromium, two widths, both schemes, axe."""
+    """Goal: no sideways scrolling, no faults of access, no requests. Method: chromium and axe, 4 views."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     chromium = shutil.which("chromium")
