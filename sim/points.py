@@ -73,10 +73,13 @@ class PointRunner:
             for sample in map_tasks(self.executor, sample_histories, tasks):
                 samples.append(sample)
                 self.advance(1, "failure histories")
+        hosts = [host_availability_of(setup, samples) for setup in setups]
+        tasks_of_promises = list(zip(setups, hosts, strict=True))
+        promised = list(map_tasks(self.executor, promise_rows, tasks_of_promises))
         delivered = self._delivered(setups)
         serving = self._serving(first.scenario)
-        for point, setup, own in zip(points, setups, delivered, strict=True):
-            yield _point_result(point, setup, samples, own, serving)
+        for point, setup, rows, own in zip(points, setups, promised, delivered, strict=True):
+            yield _point_result(point, setup, samples, {"promise": rows}, own, serving)
 
     def _delivered(self, setups: Sequence[Setup]) -> list[dict[int, list[DeliveredSample]]]:
         """Per setup and slice size, the replications of the study `delivered`."""
@@ -128,18 +131,19 @@ def _point_result(
     point: Point,
     setup: Setup,
     samples: Sequence[AvailabilitySample],
+    before: dict[str, list[Row]],
     delivered: dict[int, list[DeliveredSample]],
     serving: ServingOutcome | None,
 ) -> PointResult:
+    """All tables of one point; `before` holds the rows that are there already."""
     host = host_availability_of(setup, samples)
-    rows: dict[str, list[Row]] = {"availability": [], "replications": [], "chip_hours": []}
+    rows: dict[str, list[Row]] = before | {"availability": [], "replications": [], "chip_hours": []}
     expected: dict[int, Estimate] = {}
     if samples:
         rows["availability"] = availability_rows(setup, samples, host)
         rows["replications"] = replication_rows(setup, samples, host)
         expected = _expected(setup, samples)
         rows["cliff"] = [cliff_row(setup, {chips: estimate.value for chips, estimate in expected.items()}, host)]
-    rows["promise"] = promise_rows(setup, host)
     for chips, own in delivered.items():
         estimate = delivered_estimate(own, expected.get(chips))
         rows["availability"].append(estimate_row(setup, chips, "delivered", estimate, host))

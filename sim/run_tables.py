@@ -121,7 +121,7 @@ SLICE_SIZES = TableSpec(
         Column("capacity_requests_per_s", DType.FLOAT, "1/s", "greatest rate within the limits, one replica"),
         Column("requests_per_s_per_1024_chips", DType.FLOAT, "1/s", "that rate for 1024 chips of such replicas"),
         Column(
-            "chip_s_per_token", DType.FLOAT, "chip s", "chip-seconds per token at the greatest rate within the limits"
+            "chip_s_per_token", DType.FLOAT, "chip s", "chip-seconds per token where requests never run out (limits aside)"
         ),
     ),
 )

@@ -7,6 +7,8 @@ from typing import Any
 
 from sim import closed_forms
 from sim.build import Setup
+from sim.metrics.promises import cubes_for_promise_in_boxes
+from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE
 from topology.shape import parse_shape
 
@@ -19,9 +21,10 @@ def slices_text(slices: dict[str, int]) -> str:
 
 
 def promise_rows(setup: Setup, host_availability: float) -> list[Row]:
-    """One row for the promise of the scenario, and one for each single size of its study, by closed form.
+    """One row for the promise of the scenario, and one for each single size of its study.
 
-    A real log has no closed form, nor has `static_contiguous` of several cubes: their cubes stay blank.
+    A real log has no closed form: its cubes stay blank. `static_contiguous` of several cubes has none either: there the
+    cubes are found by simulation, up to the largest promised slice.
     """
     study = setup.scenario.study
     if study.promise is None:
@@ -47,7 +50,16 @@ def _sizes(setup: Setup) -> Sequence[int]:
 def _cubes(setup: Setup, chips: dict[int, int], time_share: float) -> int | None:
     if not setup.is_independent:
         return None
-    return closed_forms.cubes_for_promise(setup.fabric, chips, setup.odds, time_share)
+    cubes = closed_forms.cubes_for_promise(setup.fabric, chips, setup.odds, time_share)
+    if cubes is None and setup.fabric is Fabric.STATIC_CONTIGUOUS and max(chips) <= _largest_promised(setup):
+        cubes = cubes_for_promise_in_boxes(chips, setup.odds, time_share, setup.streams(0))
+    return cubes
+
+
+def _largest_promised(setup: Setup) -> int:
+    """Boxes are searched by simulation, which takes long for the largest: no further than the scenario promises."""
+    promise = setup.scenario.study.promise
+    return 0 if promise is None else max(parse_shape(shape).chips for shape in promise.slices)
 
 
 def _row(setup: Setup, slices: str, time_share: float, cubes: int | None, host_availability: float) -> Row:

@@ -271,7 +271,8 @@ def slice_size_rows(outcome: ServiceOutcome) -> list[Row]:
         per_token: float | None = None
         if measures is not None:
             latencies = (measures.ttft_s(0.5), measures.ttft_s(0.99), measures.tpot_s(0.5))
-            tokens_s = calibration.capacity_per_s * measures.count("offered_tokens") / max(measures.offered, 1)
+            # without limits: what a token costs when requests never run out, whatever their latency
+            tokens_s = calibration.saturated_per_s * measures.count("offered_tokens") / max(measures.offered, 1)
             per_token = calibration.chips / tokens_s if tokens_s > 0 else None
         capacity = calibration.capacity_per_s if calibration.fits else None
         row |= dict(zip(("ttft_p50_s", "ttft_p99_s", "tpot_p50_s"), latencies, strict=True))
