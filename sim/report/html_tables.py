@@ -101,7 +101,8 @@ def cliff_html(tables: Tables) -> HtmlTable:
 def _whole(rows: pd.DataFrame, column: str, blank: str = BLANK) -> str:
     if rows.empty or pd.isna(rows[column].iloc[0]):
         return blank
-    return f"{int(rows[column].iloc[0]):,}"
+    whole = int(rows[column].iloc[0])
+    return str(whole) if column == "cliff_chips" else f"{whole:,}"
 
 
 def slice_sizes_html(tables: Tables) -> HtmlTable:

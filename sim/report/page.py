@@ -19,6 +19,7 @@ from sim.report.style import PAGE_COLOURS, inline_svg
 from sim.report.words import seconds
 
 LONG_TABLE_ROWS = 14
+VERY_LONG_TABLE_ROWS = 60
 WIDE_SCALE = 1.25
 
 
@@ -70,6 +71,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         light=light,
         dark=dark,
         long_table=LONG_TABLE_ROWS,
+        very_long_table=VERY_LONG_TABLE_ROWS,
     )
 
 
@@ -77,6 +79,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
 def _template() -> Template:
     text = files("sim.report").joinpath("page.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["tight"] = lambda head: head.replace(" %", "\N{NO-BREAK SPACE}%")
     return environment.from_string(text)
 
 
