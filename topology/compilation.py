@@ -98,8 +98,8 @@ def compiled_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that only a compiled kernel calls: it needs no wrapper and no cache of its own."""
-    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    """A function that only a compiled kernel calls: merged into its callers, without wrapper and cache of its own."""
+    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
     return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy", **options)(function))
 
 

@@ -16,7 +16,7 @@ def blocks_of(tokens: int) -> int:
 @kernel_part
 def most_blocks(s: State, prompt: int, output: int) -> int:
     """Blocks that a request needs at most in its whole life; a contiguous cache reserves them at admission."""
-    setting = s.common
+    common = s.common
     tokens: int = prompt + output - 1
     if not common[f.C_PAGED]:
         if common[f.C_RESERVE] == f.RESERVE_MAX:
@@ -34,7 +34,7 @@ def blocks_of_next_step(s: State, r: int) -> int:
     """Blocks that the decodes of replica r reserve for one step."""
     if not s.common[f.C_PAGED]:
         return 0
-    blocks: int = s.replica[r, f.R_PHASE + (-s.replica[r, f.R_STEPS)] & 15]
+    blocks: int = s.replica[r, f.R_PHASE + (-s.replica[r, f.R_STEPS] & 15)]
     return blocks
 
 

@@ -40,17 +40,17 @@ def table_row(s: State, tokens: int) -> tuple[int, float]:
     dense = s.common[f.C_DENSE]
     if tokens <= dense:
         return tokens - 1, 0.0
-    grid = s.grid
-    low, high = dense - 1, grid.size - 1
+    table = s.table
+    low, high = dense - 1, s.common[f.C_GRID] - 1
     if low == high:
         low -= 1
     while high - low > 1:
         middle = (low + high) >> 1
-        if grid[middle] <= tokens:
+        if table[middle, f.T_TOKENS] <= tokens:
             low = middle
         else:
             high = middle
-    return low, (tokens - grid[low]) / (grid[low + 1] - grid[low])
+    return low, (tokens - table[low, f.T_TOKENS]) / (table[low + 1, f.T_TOKENS] - table[low, f.T_TOKENS])
 
 
 @kernel_part
@@ -63,9 +63,23 @@ def table_value(s: State, row: int, weight: float, column: int) -> float:
 
 
 @kernel_part
-def kv_index(s: State, decodes: int) -> int:
-    """Row of the time per context token: constant after the table's end."""
-    return min(decodes, s.kv_ns.size - 1)
+def kv_ns(s: State, decodes: int) -> float:
+    """Nanoseconds per context token that a step of `decodes` sequences reads: constant after the table's end."""
+    value: float = s.table[min(decodes, s.common[f.C_KV_ROWS] - 1), f.T_KV]
+    return value
+
+
+@kernel_part
+def kv_units(s: State, r: int, decodes: int) -> int:
+    """The same as a whole number of units of 2^-`C_KV_SHIFT` ns, exactly."""
+    return int(kv_ns(s, decodes) * s.pace[r, f.P_KV_UNITS])
+
+
+@kernel_part
+def clear_scratch(s: State) -> None:
+    """No time in any category."""
+    for column in range(f.LEDGER_SIZE):
+        s.scratch[column] = 0
 
 
 @kernel_part
@@ -124,7 +138,7 @@ def book_decode(s: State, r: int, k: int) -> None:
     book_gauge(s, r, f.G_KV, kv)
     book_gauge(s, r, f.G_FIXED, healthy - compute - weights - collectives - kv)
     book_gauge(s, r, f.G_DEGRADED, duration - healthy)
-    units = s.kv_units[kv_index(s, decodes)]
+    units = kv_units(s, r, decodes)
     m = k - step
     replica[r, f.R_GAUGE + f.G_OWN_1] += units * m
     age = replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN]
@@ -147,7 +161,7 @@ def decode_share_of_pass(s: State, r: int, healthy: int) -> None:
     reads = kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
     kv = int(reads)
     alone = int(table_value(s, row, weight, f.T_DECODE) + reads + 0.5)
-    scratch[:] = 0
+    clear_scratch(s)
     scratch[f.G_KV] = kv
     if healthy < alone:
         scratch[f.G_INTERFERENCE] = healthy - kv
@@ -172,7 +186,7 @@ def overlap_with_lost(s: State, i: int) -> int:
 def prompt_share_of_pass(s: State, r: int, i: int, healthy: int) -> None:
     """Split a pass, `healthy` ns long, into the ledger of slot i, whose prompt it computes (in `scratch`)."""
     replica, slot, scratch = s.replica, s.slot, s.scratch
-    scratch[:] = 0
+    clear_scratch(s)
     if overlap_with_lost(s, i) > 0:
         scratch[f.L_RECOMPUTE] = healthy
         return
@@ -206,7 +220,7 @@ def book_mixed(s: State, r: int) -> None:
         for gauge in range(f.TIME_GAUGES - 1):
             replica[r, f.R_GAUGE + gauge] += s.scratch[gauge]
         replica[r, f.R_GAUGE + f.G_DEGRADED] += duration - healthy
-        units = s.kv_units[kv_index(s, decodes)]
+        units = kv_units(s, r, decodes)
         replica[r, f.R_GAUGE + f.G_OWN_1] += units
         replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])
         s.histogram[f.H_ITL, bin_of(duration)] += decodes
@@ -278,14 +292,14 @@ def rebase_own_reads(s: State, r: int) -> None:
 
 
 @kernel_part
-def book_wait(s: State, r: int, i: int, t: int, dead: int) -> None:
-    """Slot i has waited at replica r (`dead`: it is; the router's room: none is up) until t: book it."""
+def book_wait(s: State, r: int, i: int, t: int) -> None:
+    """Slot i has waited at replica r until t (it may be dead, or the router's room: none is up): book it."""
     slot = s.slot
     wait = t - slot[i, f.S_SINCE]
     slot[i, f.S_SINCE] = t
     if r == s.common[f.C_REPLICAS]:
         slot[i, f.S_LEDGER + f.L_NO_REPLICA] += wait
-    elif dead:
+    elif s.replica[r, f.R_MODE] == f.DEAD:
         slot[i, f.S_LEDGER + f.L_DEAD] += wait
     else:
         blocked = blocked_until(s, r, t) - slot[i, f.S_BLOCKED]
@@ -296,7 +310,7 @@ def book_wait(s: State, r: int, i: int, t: int, dead: int) -> None:
 @kernel_part
 def measure_leaving(s: State, i: int, t: int, completed: bool) -> None:
     """Slot i leaves the system at t: histograms, in-time tokens, ledger."""
-    slot, total, setting = s.slot, s.common, s.common
+    slot, common = s.slot, s.common
     arrival, first, tokens = slot[i, f.S_ARRIVAL], slot[i, f.S_FIRST], slot[i, f.S_OUTPUT]
     if completed:
         s.histogram[f.H_END_TO_END, bin_of(t - arrival)] += 1

@@ -31,7 +31,7 @@ def stop_running(s: State, r: int, i: int) -> None:
         tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
         replica[r, f.R_DECODES] -= 1
         replica[r, f.R_CONTEXT] -= tokens
-        s.replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS)]) & 15] -= 1
+        replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS]) & 15)] -= 1
         slot[i, f.S_LAST] = replica[r, f.R_AT]
         slot[i, f.S_SINCE] = replica[r, f.R_AT]
         if s.common[f.C_MEASURES]:
@@ -41,7 +41,7 @@ def stop_running(s: State, r: int, i: int) -> None:
 @kernel_part
 def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
     """Slot i leaves the system at t: book it, record it, free its slot."""
-    slot, setting = s.slot, s.common
+    slot, common = s.slot, s.common
     change_outstanding(s, r, t, -1)
     if slot[i, f.S_ARRIVAL] >= common[f.C_MEASURE_FROM]:
         s.common[f.N_COMPLETED if status == f.COMPLETED else f.N_UNFINISHED] += 1
@@ -59,18 +59,18 @@ def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
         record[row, f.X_EVICTIONS] = slot[i, f.S_EVICTIONS]
         for category in range(f.LEDGER_SIZE):
             record[row, f.X_LEDGER + category] = slot[i, f.S_LEDGER + category]
-    s.slot[common[f.C_FREE_SLOTS, f.S_FREE]] = i
+    s.slot[common[f.C_FREE_SLOTS], f.S_FREE] = i
     common[f.C_FREE_SLOTS] += 1
 
 
 @kernel_part
 def complete_decodes(s: State, r: int) -> None:
     """The decodes of replica r whose last token has just appeared leave."""
-    replica, heap = s.replica, s.replica
-    while replica[r, f.R_DECODES] > 0 and heap[r, f.R_HEAP] >> SLOT_BITS <= replica[r, f.R_STEPS]:
-        i = heap[r, f.R_HEAP] & SLOT_MASK
+    replica = s.replica
+    while replica[r, f.R_DECODES] > 0 and replica[r, f.R_HEAP] >> SLOT_BITS <= replica[r, f.R_STEPS]:
+        i = replica[r, f.R_HEAP] & SLOT_MASK
         size = replica[r, f.R_DECODES] - 1
-        sift_down(s, r, 0, heap[r, f.R_HEAP + size], size)
+        sift_down(s, r, 0, replica[r, f.R_HEAP + size], size)
         stop_running(s, r, i)
         leave_system(s, r, i, replica[r, f.R_AT], f.COMPLETED)
         replica[r, f.R_CHANGED] = 1
@@ -101,7 +101,7 @@ def emit_after_prompt(s: State, r: int, i: int) -> None:
     push_heap(s, r, (slot[i, f.S_END_STEP] << SLOT_BITS) | i, replica[r, f.R_DECODES])
     replica[r, f.R_DECODES] += 1
     replica[r, f.R_CONTEXT] += tokens
-    s.replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS)]) & 15] += 1
+    replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS]) & 15)] += 1
     if s.common[f.C_MEASURES]:
         join_gauges(s, r, i, tokens)
 
@@ -133,7 +133,7 @@ def commit_decode(s: State, r: int, k: int) -> None:
 @kernel_part
 def commit_mixed(s: State, r: int) -> None:
     """The pass of replica r that carried prompt tokens has ended."""
-    replica, slot, total = s.replica, s.slot, s.common
+    replica, slot, common = s.replica, s.slot, s.common
     if s.common[f.C_MEASURES]:
         book_mixed(s, r)
         i = replica[r, f.R_FIRST_PREFILL]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of, blocks_of_next_step, most_blocks, steps_with_blocks
-from workloads.serving.booking import book_wait, elapsed_ns, kv_index, rebase_own_reads, table_row, table_value
+from workloads.serving.booking import book_wait, elapsed_ns, kv_ns, rebase_own_reads, table_row, table_value
 from workloads.serving.commits import stop_running
 from workloads.serving.fields import State
 from workloads.serving.queues import SLOT_BITS, append_running, enqueue_after, pop_queue, remove_from_heap, set_blocked
@@ -55,7 +55,7 @@ def admit(s: State, r: int, t: int, reserved: int) -> None:
 
     `reserved` blocks are promised to the decodes of this pass. A whole prompt's blocks are taken at admission.
     """
-    replica, slot, setting = s.replica, s.slot, s.common
+    replica, slot, common = s.replica, s.slot, s.common
     replica[r, f.R_FIRST_PREFILL] = f.NO_SLOT
     replica[r, f.R_PROMPT_TOKENS] = replica[r, f.R_PAIRS] = replica[r, f.R_CACHED] = 0
     room = common[f.C_BUDGET] - replica[r, f.R_DECODES]
@@ -76,7 +76,7 @@ def admit(s: State, r: int, t: int, reserved: int) -> None:
             blocked = 1
             break
         pop_queue(s, r)
-        book_wait(s, r, i, t, 0)
+        book_wait(s, r, i, t)
         slot[i, f.S_STATE] = f.PREFILL
         slot[i, f.S_TARGET] = target
         slot[i, f.S_READY] = 0
@@ -90,7 +90,7 @@ def admit(s: State, r: int, t: int, reserved: int) -> None:
 @kernel_part
 def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
     """Begin a pass that carries prompt tokens at t; it has a segment of its own."""
-    replica, pace, total = s.replica, s.pace, s.common
+    replica, pace, common = s.replica, s.pace, s.common
     decodes = replica[r, f.R_DECODES]
     replica[r, f.R_FREE] -= reserved
     row, weight = table_row(s, decodes + replica[r, f.R_PROMPT_TOKENS])
@@ -109,7 +109,7 @@ def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
 @kernel_part
 def anchor_segment(s: State, r: int, t: int) -> None:
     """The running set of replica r is fixed from t on: set the pace of its decode steps."""
-    replica, pace, total = s.replica, s.pace, s.common
+    replica, pace, common = s.replica, s.pace, s.common
     decodes, speed = replica[r, f.R_DECODES], pace[r, f.P_SPEED]
     row, weight = table_row(s, decodes)
     per_token = kv_ns(s, decodes)
@@ -143,7 +143,7 @@ def plan_to(s: State, r: int, k: int) -> None:
 @kernel_part
 def decide(s: State, r: int) -> None:
     """Replica r is at a boundary, completions are done: reserve, evict or admit, and begin what comes next."""
-    replica, pace, setting = s.replica, s.pace, s.common
+    replica, pace, common = s.replica, s.pace, s.common
     t = replica[r, f.R_AT]
     common[f.C_WORK] -= 1
     if pace[r, f.P_NEXT_SPEED] != pace[r, f.P_SPEED]:

@@ -95,8 +95,10 @@ TIME_GAUGES = 7
     C_FREE_SLOTS,
     C_TURN,
     C_WORK,
-) = range(24)
-SETTINGS = 24
+    C_GRID,
+    C_KV_ROWS,
+) = range(26)
+SETTINGS = 26
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -141,17 +143,38 @@ LUCK_BITS = 40
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
 BOOKED = TIME_GAUGES + 3
-REPLICA_SIZE = R_BOOKED + BOOKED
+R_PHASE = R_BOOKED + BOOKED
+"""Decoding sequences by (KV length - steps of the replica) modulo 16."""
+R_HEAP = R_PHASE + BLOCK_TOKENS
+"""From here on: binary heap of (last step of a decoding sequence << 24 | slot)."""
 
 # Float columns of a replica's pace: nanoseconds of the present segment or pass.
-P_BASE, P_SLOPE, P_HEALTHY_BASE, P_HEALTHY_SLOPE, P_COMPUTE, P_WEIGHTS, P_COLLECTIVES, P_KV, P_SPEED, P_NEXT_SPEED = (
-    range(10)
-)
-PACE_SIZE = 10
+(
+    P_BASE,
+    P_SLOPE,
+    P_HEALTHY_BASE,
+    P_HEALTHY_SLOPE,
+    P_COMPUTE,
+    P_WEIGHTS,
+    P_COLLECTIVES,
+    P_KV,
+    P_SPEED,
+    P_NEXT_SPEED,
+    P_PAIR,
+    P_CACHED,
+    P_KV_UNITS,
+) = range(13)
+PACE_SIZE = 13
+"""The last three are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV."""
 
-# Columns of the table of pass times (float, ns): decode total and parts, then prefill total and parts.
-T_DECODE, T_PREFILL = 0, 5
-TABLE_SIZE = 10
+# Columns of the table of pass times (float, ns): decode total and parts, prefill total and parts;
+# the tokens of the row; and, by decoding sequences, ns per context token read.
+T_DECODE, T_PREFILL, T_TOKENS, T_KV = 0, 5, 10, 11
+TABLE_SIZE = 12
+
+# Columns of the requests of a chunk: instant, lengths, and a uniform in [0, 2^40) for the random router.
+Q_ARRIVAL, Q_INPUT, Q_OUTPUT, Q_LUCK = range(4)
+REQUEST_SIZE = 4
 
 # Columns of a slot (a request in the system).
 (
@@ -181,9 +204,12 @@ TABLE_SIZE = 10
     S_GAUGE,
 ) = range(24)
 S_LEDGER = S_GAUGE + GAUGES
-SLOT_SIZE = S_LEDGER + LEDGER_SIZE
+S_FREE = S_LEDGER + LEDGER_SIZE
+"""Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""
+S_SORTED = S_FREE + 1
+SLOT_SIZE = S_SORTED + 1
 
-# Totals.
+# Totals; they stand behind the settings in one array.
 (
     N_OFFERED,
     N_OFFERED_TOKENS,
@@ -212,9 +238,9 @@ SLOT_SIZE = S_LEDGER + LEDGER_SIZE
     N_TIME,
     N_CAUGHT_TIME,
     N_LEDGER,
-) = range(27)
+) = range(SETTINGS, SETTINGS + 27)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
-TOTAL_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
+COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)
 """Totals that merge by their greatest, not by their sum."""
 OCCUPANCY_NS = 1e-6
@@ -233,43 +259,21 @@ COMPLETED, UNFINISHED, REFUSED, FAILED_ROW = range(1, 5)
 class State(NamedTuple):
     """All that the kernel knows, as flat arrays (shapes in brackets)."""
 
-    setting: NDArray[np.int64]
-    """Settings (`C_`)."""
-    table: NDArray[np.float64]
-    """Pass times in ns [grid, `T_`]."""
-    grid: NDArray[np.int64]
-    """Tokens of the rows of `table`."""
-    kv_ns: NDArray[np.float64]
-    """Nanoseconds per context token read by a decode step, by number of decoding sequences."""
-    kv_units: NDArray[np.int64]
-    """The same in units of 2^-`C_KV_SHIFT` ns."""
-    prompt_ns: NDArray[np.float64]
-    """Nanoseconds per (prompt token, context token) pair, and per cached token that a later chunk reads again."""
+    common: NDArray[np.int64]
+    """Settings (`C_`), then totals (`N_`)."""
     replica: NDArray[np.int64]
-    """[replicas + 1, `R_`]."""
+    """[replicas + 1, `R_` and a heap of the decodes]."""
     pace: NDArray[np.float64]
     """[replicas + 1, `P_`]."""
-    phase: NDArray[np.int64]
-    """[replicas + 1, 16]: decoding sequences by (KV length - steps of the replica) modulo 16."""
-    heap: NDArray[np.int64]
-    """[replicas + 1, most decodes]: binary heap of (last step of a sequence << 24 | slot)."""
     slot: NDArray[np.int64]
     """[slots, `S_`]."""
-    free_slot: NDArray[np.int64]
-    """Stack of free slots."""
-    total: NDArray[np.int64]
-    """Totals (`N_`)."""
+    table: NDArray[np.float64]
+    """Pass times in ns [rows, `T_`]."""
     histogram: NDArray[np.int64]
     """[4 (`H_`), bins]."""
-    arrival_ns: NDArray[np.int64]
-    """Requests of the present chunk, and their lengths and luck below."""
-    input_tokens: NDArray[np.int64]
-    output_tokens: NDArray[np.int64]
-    luck: NDArray[np.int64]
-    """Uniforms in [0, 2^40) for the random router; empty for the others."""
+    request: NDArray[np.int64]
+    """The present chunk of requests [requests, `Q_`]."""
     record: NDArray[np.int64]
     """[recorded requests, `X_` and ledger]."""
     scratch: NDArray[np.int64]
     """[`LEDGER_SIZE`]: one pass of one request, or of the decodes, by category."""
-    sorted_slots: NDArray[np.int64]
-    """[slots]: work space for requests that return in order of arrival."""

@@ -74,18 +74,17 @@ def wake(s: State, r: int, t: int) -> None:
 @kernel_part
 def arrive(s: State, r: int, row: int, t: int) -> None:
     """Request `row` of the chunk arrives at t and is routed to replica r (or to the router's room)."""
-    replica, slot, setting = s.replica, s.slot, s.common
+    replica, slot, common = s.replica, s.slot, s.common
     common[f.C_FREE_SLOTS] -= 1
-    i = s.slot[common[f.C_FREE_SLOTS, f.S_FREE]]
-    for column in range(f.SLOT_SIZE):
+    i = s.slot[common[f.C_FREE_SLOTS], f.S_FREE]
+    for column in range(f.S_FREE):
         slot[i, column] = 0
     slot[i, f.S_ID] = common[f.C_FIRST_ID] + row
     slot[i, f.S_ARRIVAL] = slot[i, f.S_SINCE] = t
     slot[i, f.S_INPUT] = s.request[row, f.Q_INPUT]
     slot[i, f.S_OUTPUT] = s.request[row, f.Q_OUTPUT]
     slot[i, f.S_FIRST] = f.NO_SLOT
-    if common[f.C_ROUTER] == f.ROUTE_RANDOM:
-        slot[i, f.S_LUCK] = s.luck[row]
+    slot[i, f.S_LUCK] = s.request[row, f.Q_LUCK]
     slot[i, f.S_CAUGHT] = replica[r, f.R_MODE] == f.DEAD
     if r < common[f.C_REPLICAS]:
         common[f.C_TURN] = r
@@ -98,7 +97,7 @@ def arrive(s: State, r: int, row: int, t: int) -> None:
 @kernel_part
 def turn_away(s: State, row: int, t: int) -> bool:
     """Count request `row` of the chunk; True when it is a failed row, or needs more blocks than there are."""
-    setting, total = s.common, s.common
+    common = s.common
     prompt, output = s.request[row, f.Q_INPUT], s.request[row, f.Q_OUTPUT]
     status = 0
     if prompt < 1 or output < 1:
@@ -129,7 +128,7 @@ def run_until(s: State, until: int) -> int:
 
     AGAIN: the work of this call (`C_WORK`) is used up. NEED_REQUESTS: the chunk is used up. NEED_ROOM: no slot is free.
     """
-    setting = s.common
+    common = s.common
     replicas = common[f.C_REPLICAS]
     every = common[f.C_ROUTER] == f.ROUTE_LEAST_OUTSTANDING
     while True:
@@ -146,7 +145,7 @@ def run_until(s: State, until: int) -> int:
         if every:
             for r in range(replicas):
                 settle(s, r, t)
-        chosen = choose_replica(s, s.luck[row] if s.luck.size > 0 else 0)
+        chosen = choose_replica(s, s.request[row, f.Q_LUCK])
         settle(s, chosen, t)
         if common[f.C_WORK] <= 0:
             return f.AGAIN

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from topology.compilation import kernel_part
 from workloads.serving import fields as f
-from workloads.serving.booking import book_wait, decode_share_of_pass, elapsed_ns, kv_index, prompt_share_of_pass
+from workloads.serving.booking import (
+    book_wait,
+    clear_scratch,
+    decode_share_of_pass,
+    elapsed_ns,
+    kv_units,
+    prompt_share_of_pass,
+)
 from workloads.serving.commits import leave_system, stop_running
 from workloads.serving.decisions import plan_to
 from workloads.serving.fields import State
@@ -31,7 +38,8 @@ def clear_replica(s: State, r: int, mode: int) -> None:
     replica[r, f.R_DECODES] = replica[r, f.R_CONTEXT] = replica[r, f.R_RUNNING] = 0
     replica[r, f.R_HEAD] = replica[r, f.R_TAIL] = f.NO_SLOT
     replica[r, f.R_CHANGED] = 1
-    s.replica[r, f.R_PHASE : f.R_PHASE + 16] = 0
+    for phase in range(f.BLOCK_TOKENS):
+        replica[r, f.R_PHASE + phase] = 0
 
 
 @kernel_part
@@ -43,7 +51,7 @@ def lose_replica(s: State, r: int, t: int) -> None:
     s.common[f.N_LOSSES] += 1
     i = replica[r, f.R_QUEUE_HEAD]
     while i != f.NO_SLOT:
-        book_wait(s, r, i, t, 0)
+        book_wait(s, r, i, t)
         slot[i, f.S_CAUGHT] = 1
         i = slot[i, f.S_NEXT]
     set_blocked(s, r, t, 0)
@@ -72,50 +80,52 @@ def lose_replica(s: State, r: int, t: int) -> None:
 def release_queue(s: State, r: int, t: int) -> int:
     """Take all requests that wait at the dead replica r (or in the router's room); return how many.
 
-    Their slots lie in `sorted_slots`, in order of original arrival.
+    Their slots lie in column `S_SORTED`, in order of original arrival.
     """
-    replica, out = s.replica, s.sorted_slots
+    replica, slot = s.replica, s.slot
     count = 0
     while replica[r, f.R_QUEUE] > 0:
         i = pop_queue(s, r)
-        book_wait(s, r, i, t, 1)
+        book_wait(s, r, i, t)
         change_outstanding(s, r, t, -1)
-        out[count] = i
+        slot[count, f.S_SORTED] = i
         count += 1
     start = count // 2 - 1
     for root in range(start, -1, -1):
         sift_by_arrival(s, root, count)
     for end in range(count - 1, 0, -1):
-        out[0], out[end] = out[end], out[0]
+        first, last = slot[0, f.S_SORTED], slot[end, f.S_SORTED]
+        slot[0, f.S_SORTED], slot[end, f.S_SORTED] = last, first
         sift_by_arrival(s, 0, end)
     return count
 
 
 @kernel_part
 def sift_by_arrival(s: State, root: int, size: int) -> None:
-    """One step of a heap sort of `sorted_slots` by order of arrival."""
-    out, slot = s.sorted_slots, s.slot
-    moved = out[root]
+    """One step of a heap sort of column `S_SORTED` by order of arrival."""
+    slot = s.slot
+    moved = slot[root, f.S_SORTED]
     child = 2 * root + 1
     while child < size:
-        if child + 1 < size and slot[out[child + 1], f.S_ID] > slot[out[child], f.S_ID]:
+        if child + 1 < size and slot[slot[child + 1, f.S_SORTED], f.S_ID] > slot[slot[child, f.S_SORTED], f.S_ID]:
             child += 1
-        if slot[out[child], f.S_ID] <= slot[moved, f.S_ID]:
+        if slot[slot[child, f.S_SORTED], f.S_ID] <= slot[moved, f.S_ID]:
             break
-        out[root] = out[child]
+        slot[root, f.S_SORTED] = slot[child, f.S_SORTED]
         root = child
         child = 2 * root + 1
-    out[root] = moved
+    slot[root, f.S_SORTED] = moved
 
 
 @kernel_part
 def route_again(s: State, count: int, t: int) -> None:
-    """Route `count` requests of `sorted_slots` at t, each ahead of the first younger one that waits where it goes."""
-    replica, slot, setting = s.replica, s.slot, s.common
+    """Route `count` requests of column `S_SORTED` at t, each ahead of the first younger one where it goes."""
+    replica, slot, common = s.replica, s.slot, s.common
     replicas = common[f.C_REPLICAS]
-    replica[:, f.R_CURSOR] = f.NO_SLOT
+    for r in range(replicas + 1):
+        replica[r, f.R_CURSOR] = f.NO_SLOT
     for place in range(count):
-        i = s.sorted_slots[place]
+        i = slot[place, f.S_SORTED]
         r = choose_replica(s, slot[i, f.S_LUCK])
         if r < replicas:
             common[f.C_TURN] = r
@@ -148,7 +158,7 @@ def detect_loss(s: State, r: int, t: int) -> None:
 @kernel_part
 def return_replica(s: State, r: int, t: int) -> None:
     """Replica r serves again from t on, empty and at full speed; requests in the router's room are routed."""
-    replica, setting = s.replica, s.common
+    replica, common = s.replica, s.common
     if replica[r, f.R_MODE] == f.DEAD:
         if replica[r, f.R_BELIEVED]:
             detect_loss(s, r, t)
@@ -182,7 +192,7 @@ def add_cut(s: State, elapsed: int, full: int, residual: int) -> None:
 def share_of_step(s: State, r: int) -> None:
     """Split the step in flight of the present segment of replica r into gauges (in `scratch`)."""
     replica, pace, scratch = s.replica, s.pace, s.scratch
-    scratch[:] = 0
+    clear_scratch(s)
     for k, sign in ((replica[r, f.R_STEP], -1), (replica[r, f.R_STEP] + 1, 1)):
         scratch[f.G_DECODE] += sign * int(k * pace[r, f.P_COMPUTE])
         scratch[f.G_WEIGHTS] += sign * int(k * pace[r, f.P_WEIGHTS])
@@ -224,7 +234,7 @@ def close_pass(s: State, r: int, t: int) -> None:
     add_cut(s, t - start, full, f.G_FIXED)
     for gauge in range(f.TIME_GAUGES):
         replica[r, f.R_GAUGE + gauge] += scratch[gauge]
-    units = int(s.kv_units[kv_index(s, decodes)] * ((t - start) / full))
+    units = int(kv_units(s, r, decodes) * ((t - start) / full))
     replica[r, f.R_GAUGE + f.G_OWN_1] += units
     replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])
 
@@ -234,13 +244,12 @@ def close_at_horizon(s: State, t: int) -> None:
     """At the horizon t every request in the system is censored: its ledger closes, and it leaves unfinished."""
     replica, slot = s.replica, s.slot
     for r in range(s.common[f.C_REPLICAS] + 1):
-        dead = 1 if replica[r, f.R_MODE] == f.DEAD else 0
         if replica[r, f.R_MODE] == f.PASS and s.common[f.C_MEASURES]:
             close_pass(s, r, t)
         i = replica[r, f.R_QUEUE_HEAD]
         while i != f.NO_SLOT:
             after = slot[i, f.S_NEXT]
-            book_wait(s, r, i, t, dead)
+            book_wait(s, r, i, t)
             leave_system(s, r, i, t, f.UNFINISHED)
             i = after
         while replica[r, f.R_TAIL] != f.NO_SLOT:

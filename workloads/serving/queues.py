@@ -50,9 +50,9 @@ def remove_from_heap(s: State, r: int, i: int, size: int) -> None:
     last = heap[r, f.R_HEAP + size - 1]
     if place == size - 1:
         return
-    if place > 0 and heap[r, f.R_HEAP + (place - 1) >> 1] > last:
-        while place > 0 and heap[r, f.R_HEAP + (place - 1) >> 1] > last:
-            heap[r, f.R_HEAP + place] = heap[r, f.R_HEAP + (place - 1) >> 1]
+    if place > 0 and heap[r, f.R_HEAP + ((place - 1) >> 1)] > last:
+        while place > 0 and heap[r, f.R_HEAP + ((place - 1) >> 1)] > last:
+            heap[r, f.R_HEAP + place] = heap[r, f.R_HEAP + ((place - 1) >> 1)]
             place = (place - 1) >> 1
         heap[r, f.R_HEAP + place] = last
     else:
@@ -170,7 +170,7 @@ def change_outstanding(s: State, r: int, t: int, change: int) -> None:
 @kernel_part
 def choose_replica(s: State, luck: int) -> int:
     """Replica for a request, among those believed up; the router's own room (index `replicas`) when none is."""
-    replica, setting = s.replica, s.common
+    replica, common = s.replica, s.common
     replicas: int = common[f.C_REPLICAS]
     kind = common[f.C_ROUTER]
     chosen = replicas

@@ -105,7 +105,7 @@ class Service:
             step_by_step=config.step_by_step,
             measures=config.measures,
         )
-        self._totals = [0] * f.TOTAL_SIZE
+        self._totals = [0] * f.COMMON_SIZE
         self._luck_block: tuple[int, NDArray[np.float64]] = (-1, np.zeros(0))
         self._start_ns = 0
         self._up = [True] * config.replicas
@@ -122,17 +122,17 @@ class Service:
             raise ValueError(f"the service is at {self.now_ns} ns already, it can not go back to {until_ns} ns")
         if self._finished:
             raise ValueError("the service is finished")
-        setting = self._state.setting
+        common = self._state.common
         work = WORK_COMPILED if isinstance(run_kernel, numba.core.registry.CPUDispatcher) else WORK_PLAIN
         while True:
-            setting[f.C_WORK] = work
+            common[f.C_WORK] = work
             answer = run_kernel(self._state, f.V_RUN, 0, until_ns, 1.0)
             self._drain()
             if answer == f.NEED_REQUESTS:
                 self._load_chunk()
             elif answer == f.NEED_ROOM:
                 self._state = with_more_slots(self._state)
-                setting = self._state.setting
+                common = self._state.common
             elif answer == f.DONE:
                 break
         self.now_ns = until_ns
@@ -171,9 +171,9 @@ class Service:
     def measure_from(self, at_ns: int) -> None:
         """End a warm-up: counts start again, and only requests that arrive from `at_ns` on count as offered."""
         self.advance(at_ns)
-        self._state.setting[f.C_MEASURE_FROM] = at_ns
+        self._state.common[f.C_MEASURE_FROM] = at_ns
         self._state.histogram[:] = 0
-        self._totals = [0] * f.TOTAL_SIZE
+        self._totals = [0] * f.COMMON_SIZE
         self._start_ns = at_ns
         self._up_ns = 0
         self._up_since_ns = [at_ns] * self.config.replicas
@@ -200,7 +200,7 @@ class Service:
         up_ns = self._up_ns + sum(
             horizon_ns - since for is_up, since in zip(self._up, self._up_since_ns, strict=True) if is_up
         )
-        named = dict(zip(TOTAL_NAMES, self._totals, strict=False))
+        named = dict(zip(TOTAL_NAMES, self._totals[f.SETTINGS :], strict=False))
         ledger, caught = f.N_LEDGER, f.N_CAUGHT_LEDGER
         return ServiceMeasures(
             totals=named,
@@ -225,7 +225,7 @@ class Service:
 
     def total(self, name: str) -> int:
         """A count so far, by name (see `TOTAL_NAMES`)."""
-        return self._totals[TOTAL_NAMES.index(name)]
+        return self._totals[f.SETTINGS + TOTAL_NAMES.index(name)]
 
     @property
     def outstanding(self) -> int:
@@ -246,46 +246,30 @@ class Service:
 
     def _drain(self) -> None:
         """Move the kernel's counts into integers without bound."""
-        total = self._state.total
-        for place, value in enumerate(total.tolist()):
-            if place in f.MAXIMA:
-                self._totals[place] = max(self._totals[place], value)
-            else:
-                self._totals[place] += value
-        total[:] = 0
+        common = self._state.common
+        for place in range(f.SETTINGS, f.COMMON_SIZE):
+            value = int(common[place])
+            self._totals[place] = max(self._totals[place], value) if place in f.MAXIMA else self._totals[place] + value
+        common[f.SETTINGS :] = 0
 
     def _load_chunk(self) -> None:
         """Hand the next piece of requests to the kernel."""
-        state, setting = self._state, self._state.setting
-        piece = self._ahead
-        setting[f.C_FIRST_ID] += state.arrival_ns.size
-        setting[f.C_NEXT] = 0
-        if piece is None:
-            setting[f.C_LAST_CHUNK] = 1
-            empty = np.zeros(0, dtype=np.int64)
-            self._state = state._replace(arrival_ns=empty, input_tokens=empty, output_tokens=empty, luck=empty)
-            return
+        common, piece = self._state.common, self._ahead
+        assert piece is not None
+        common[f.C_FIRST_ID] += self._state.request.shape[0]
+        common[f.C_NEXT] = 0
         self._ahead = next(self._chunks, None)
-        setting[f.C_LAST_CHUNK] = self._ahead is None
-        if (
-            self._ahead is not None
-            and piece.count
-            and self._ahead.count
-            and self._ahead.arrival_ns[0] < piece.arrival_ns[-1]
-        ):
+        common[f.C_LAST_CHUNK] = self._ahead is None
+        first = int(common[f.C_FIRST_ID])
+        if isinstance(self.config.router, RandomRouter):
+            piece[:, f.Q_LUCK] = self._luck(first, piece.shape[0])
+        if self._ahead is not None and piece.size and self._ahead[0, f.Q_ARRIVAL] < piece[-1, f.Q_ARRIVAL]:
             raise ValueError("requests must come in order of arrival")
-        self._state = state._replace(
-            arrival_ns=np.ascontiguousarray(piece.arrival_ns),
-            input_tokens=np.ascontiguousarray(piece.input_tokens),
-            output_tokens=np.ascontiguousarray(piece.output_tokens),
-            luck=self._luck(int(setting[f.C_FIRST_ID]), piece.count),
-            record=self._more_records(int(setting[f.C_FIRST_ID]) + piece.count),
-        )
+        self._state = self._state._replace(request=piece, record=self._more_records(first + piece.shape[0]))
 
     def _luck(self, first: int, count: int) -> NDArray[np.int64]:
         """Luck of requests `first` to `first + count`: by request, whatever the pieces."""
-        if not isinstance(self.config.router, RandomRouter) or self._uniforms is None:
-            return np.zeros(0, dtype=np.int64)
+        assert self._uniforms is not None
         parts, place = [], first
         while place < first + count:
             block, offset = divmod(place, CHUNK)
@@ -302,15 +286,13 @@ class Service:
         rows = min(requests, self.config.record_requests)
         record = np.zeros((rows, f.RECORD_SIZE), dtype=np.int64)
         record[: self._state.record.shape[0]] = self._state.record
-        self._state.setting[f.C_RECORD_ROWS] = rows
+        self._state.common[f.C_RECORD_ROWS] = rows
         return record
 
     def _record(self) -> RequestRecord | None:
         if self.config.record_requests == 0:
             return None
-        arrived = min(
-            int(self._state.setting[f.C_FIRST_ID] + self._state.setting[f.C_NEXT]), self._state.record.shape[0]
-        )
+        arrived = min(int(self._state.common[f.C_FIRST_ID] + self._state.common[f.C_NEXT]), self._state.record.shape[0])
         rows = self._state.record[:arrived]
         return RequestRecord(
             arrival_ns=rows[:, f.X_ARRIVAL],
@@ -325,11 +307,17 @@ class Service:
         )
 
 
-def _in_pieces(requests: Iterable[Requests]) -> Iterator[Requests]:
+def _in_pieces(requests: Iterable[Requests]) -> Iterator[NDArray[np.int64]]:
+    """Rows of the kernel (`Q_`), at most CHUNK at once, one empty piece first."""
+    yield np.zeros((0, f.REQUEST_SIZE), dtype=np.int64)
     for part in requests:
         for start in range(0, part.count, CHUNK):
-            stop = start + CHUNK
-            yield Requests(part.arrival_ns[start:stop], part.input_tokens[start:stop], part.output_tokens[start:stop])
+            stop = min(start + CHUNK, part.count)
+            piece = np.zeros((stop - start, f.REQUEST_SIZE), dtype=np.int64)
+            piece[:, f.Q_ARRIVAL] = part.arrival_ns[start:stop]
+            piece[:, f.Q_INPUT] = part.input_tokens[start:stop]
+            piece[:, f.Q_OUTPUT] = part.output_tokens[start:stop]
+            yield piece
 
 
 def at_rate(requests: Requests, factor: float) -> Requests:

@@ -30,11 +30,17 @@ def _nanoseconds(seconds: NDArray[np.float64], fine: float = FINE) -> NDArray[np
     return np.rint(seconds * (1e9 * fine)) / fine
 
 
-def pass_table_ns(costs: PassCosts) -> NDArray[np.float64]:
-    """Times of passes in ns [grid, 10]: decode total, compute, weights, collectives, fixed; the same with prompts."""
-    decode, prefill = _nanoseconds(costs.decode_parts_s), _nanoseconds(costs.prefill_parts_s)
-    columns = [decode.sum(axis=1)[:, None], decode, prefill.sum(axis=1)[:, None], prefill]
-    return np.ascontiguousarray(np.concatenate(columns, axis=1))
+def pass_table_ns(costs: PassCosts, shift: int) -> NDArray[np.float64]:
+    """The kernel's table of pass times (columns `T_`), in ns; KV reads are whole multiples of 2^-`shift` ns."""
+    grid, kv_s = costs.grid_tokens, costs.kv_read_s_per_token
+    table = np.zeros((max(grid.size, kv_s.size), f.TABLE_SIZE))
+    for column, parts_s in ((f.T_DECODE, costs.decode_parts_s), (f.T_PREFILL, costs.prefill_parts_s)):
+        parts = _nanoseconds(parts_s)
+        table[: grid.size, column] = parts.sum(axis=1)
+        table[: grid.size, column + 1 : column + 5] = parts
+    table[: grid.size, f.T_TOKENS] = grid
+    table[: kv_s.size, f.T_KV] = np.rint(kv_s * (1e9 * 2.0**shift)) / 2.0**shift
+    return table
 
 
 def kv_shift(costs: PassCosts) -> int:
@@ -60,7 +66,7 @@ def new_state(
     measures: bool,
 ) -> State:
     """All replicas up, idle and empty at instant 0, and no request yet."""
-    setting = np.zeros(f.SETTINGS, dtype=np.int64)
+    setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
     setting[f.C_REPLICAS] = replicas
     setting[f.C_MAX_BATCH] = batching.max_batch if batching.max_batch is not None else NO_LIMIT
     setting[f.C_BUDGET] = batching.token_budget()
@@ -75,14 +81,14 @@ def new_state(
     setting[f.C_MEASURES] = measures
     setting[f.C_TTFT_LIMIT] = ttft_limit_ns
     setting[f.C_TPOT_LIMIT] = tpot_limit_ns
-    grid = np.ascontiguousarray(costs.grid_tokens, dtype=np.int64)
-    setting[f.C_DENSE] = int(np.argmin(np.append(np.diff(grid), 2) == 1)) + 1
-    setting[f.C_KV_SHIFT] = shift = kv_shift(costs)
     setting[f.C_TURN] = -1
     setting[f.C_FREE_SLOTS] = FIRST_SLOTS
-    kv_units = np.rint(costs.kv_read_s_per_token * (1e9 * 2.0**shift)).astype(np.int64)
-    prompt_s = np.array([costs.prefill_pair_s, costs.prefill_context_s_per_token])
-    replica = np.zeros((replicas + 1, f.REPLICA_SIZE), dtype=np.int64)
+    grid = costs.grid_tokens
+    setting[f.C_GRID] = grid.size
+    setting[f.C_DENSE] = int(np.argmin(np.append(np.diff(grid), 2) == 1)) + 1
+    setting[f.C_KV_ROWS] = costs.kv_read_s_per_token.size
+    setting[f.C_KV_SHIFT] = shift = kv_shift(costs)
+    replica = np.zeros((replicas + 1, f.R_HEAP + heap_size(setting, FIRST_SLOTS)), dtype=np.int64)
     replica[:replicas, f.R_BELIEVED] = 1
     replica[:, f.R_FREE] = blocks
     replica[:, f.R_CHANGED] = 1
@@ -90,29 +96,21 @@ def new_state(
     replica[replicas, f.R_MODE] = f.DEAD
     pace = np.zeros((replicas + 1, f.PACE_SIZE))
     pace[:, [f.P_SPEED, f.P_NEXT_SPEED]] = 1.0
-    empty = np.zeros(0, dtype=np.int64)
+    prompt_s = np.array([costs.prefill_pair_s, costs.prefill_context_s_per_token])
+    pace[:, [f.P_PAIR, f.P_CACHED]] = _nanoseconds(prompt_s, FINER)
+    pace[:, f.P_KV_UNITS] = 2.0**shift
+    slot = np.zeros((FIRST_SLOTS, f.SLOT_SIZE), dtype=np.int64)
+    slot[:, f.S_FREE] = np.arange(FIRST_SLOTS - 1, -1, -1)
     return State(
-        setting=setting,
-        table=pass_table_ns(costs),
-        grid=grid,
-        kv_ns=kv_units / 2.0**shift,
-        kv_units=kv_units,
-        prompt_ns=_nanoseconds(prompt_s, FINER),
+        common=setting,
         replica=replica,
         pace=pace,
-        phase=np.zeros((replicas + 1, f.BLOCK_TOKENS), dtype=np.int64),
-        heap=np.zeros((replicas + 1, heap_size(setting, FIRST_SLOTS)), dtype=np.int64),
-        slot=np.zeros((FIRST_SLOTS, f.SLOT_SIZE), dtype=np.int64),
-        free_slot=np.arange(FIRST_SLOTS - 1, -1, -1, dtype=np.int64),
-        total=np.zeros(f.TOTAL_SIZE, dtype=np.int64),
+        slot=slot,
+        table=pass_table_ns(costs, shift),
         histogram=np.zeros((4, BINS), dtype=np.int64),
-        arrival_ns=empty,
-        input_tokens=empty,
-        output_tokens=empty,
-        luck=empty,
+        request=np.zeros((0, f.REQUEST_SIZE), dtype=np.int64),
         record=np.zeros((0, f.RECORD_SIZE), dtype=np.int64),
         scratch=np.zeros(f.LEDGER_SIZE, dtype=np.int64),
-        sorted_slots=np.zeros(FIRST_SLOTS, dtype=np.int64),
     )
 
 
@@ -129,11 +127,10 @@ def with_more_slots(state: State) -> State:
         raise MemoryError(f"more than {old} requests in the system at once: the service is far overloaded")
     slot = np.zeros((slots, f.SLOT_SIZE), dtype=np.int64)
     slot[:old] = state.slot
-    free_slot = np.zeros(slots, dtype=np.int64)
-    free = int(state.setting[f.C_FREE_SLOTS])
-    free_slot[:old] = np.arange(slots - 1, old - 1, -1)
-    free_slot[old : old + free] = state.free_slot[:free]
-    state.setting[f.C_FREE_SLOTS] = old + free
-    heap = np.zeros((state.heap.shape[0], heap_size(state.setting, slots)), dtype=np.int64)
-    heap[:, : state.heap.shape[1]] = state.heap
-    return state._replace(slot=slot, free_slot=free_slot, heap=heap, sorted_slots=np.zeros(slots, dtype=np.int64))
+    free = int(state.common[f.C_FREE_SLOTS])
+    slot[:old, f.S_FREE] = np.arange(slots - 1, old - 1, -1)
+    slot[old : old + free, f.S_FREE] = state.slot[:free, f.S_FREE]
+    state.common[f.C_FREE_SLOTS] = old + free
+    replica = np.zeros((state.replica.shape[0], f.R_HEAP + heap_size(state.common, slots)), dtype=np.int64)
+    replica[:, : state.replica.shape[1]] = state.replica
+    return state._replace(slot=slot, replica=replica)

@@ -1,0 +1,97 @@
+"""Speed of the token kernel: requests per second of one core, drawing left out, building the service and measures in.
+
+A replica of Llama-3 70B on one cube (64 TPU v4 chips), paged KV, Poisson arrivals at a share of the rate that it
+completes when requests never lack. One untimed run warms the compiled code; each number is the median of five runs.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sim.streams import Streams
+from workloads.arrivals import arrival_times_ns, poisson_gaps
+from workloads.chips import chip_by_key
+from workloads.collectives import circuit_slice
+from workloads.costs import replica_pass_costs
+from workloads.kv_cache import kv_memory
+from workloads.models import model_by_key
+from workloads.requests import Requests
+from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching
+from workloads.serving.router import LeastOutstanding
+from workloads.serving.service import Service, ServiceConfig, saturated_requests_per_s
+
+REPEATS = 5
+REQUESTS = 1_000_000
+LOADS = (0.3, 0.7, 0.95)
+MAX_BATCH = 256
+
+
+def service_config(batching: Batching) -> ServiceConfig:
+    """One replica of Llama-3 70B on a cube."""
+    model, chip, network = model_by_key("llama3_70b"), chip_by_key("tpu_v4"), circuit_slice((4, 4, 4))
+    costs = replica_pass_costs(model, chip, network, max_batch=MAX_BATCH)
+    blocks = kv_memory(model, chip, network).blocks
+    return ServiceConfig(costs=costs, blocks=blocks, batching=batching, ttft_limit_s=2.0, tpot_limit_s=0.06)
+
+
+def fixed_requests(count: int, rate_per_s: float, prompt: int, output: int) -> Requests:
+    """`count` Poisson arrivals of requests of one size."""
+    gaps = poisson_gaps(Streams(1, 0).uniforms("bench.arrivals", 0, count))
+    sizes = (np.full(count, tokens, dtype=np.int64) for tokens in (prompt, output))
+    return Requests(arrival_times_ns(gaps, rate_per_s), *sizes)
+
+
+def saturation_per_s(config: ServiceConfig, prompt: int, output: int) -> float:
+    """Requests per second of a replica that never lacks requests."""
+    return saturated_requests_per_s(config, fixed_requests(20_000, 1.0, prompt, output))
+
+
+def speed(config: ServiceConfig, requests: Requests, repeats: int = REPEATS) -> float:
+    """Requests per second of wall time, median of `repeats`."""
+    taken = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        measures = Service(config, requests).finish()
+        taken.append(time.perf_counter() - began)
+        assert measures.count("completed") == requests.count
+    return requests.count / statistics.median(taken)
+
+
+def token_kernel_cases(count: int = REQUESTS, repeats: int = REPEATS) -> dict[str, dict[str, Any]]:
+    """All cases of the bars: name -> requests_per_s, measures, load, step_by_step."""
+    cases: dict[str, dict[str, Any]] = {}
+
+    def add(name: str, config: ServiceConfig, requests: Requests, load: float) -> None:
+        cases[name] = {
+            "requests_per_s": speed(config, requests, repeats),
+            "measures": config.measures,
+            "load": load,
+            "step_by_step": config.step_by_step,
+        }
+
+    kinds: dict[str, Batching] = {
+        "continuous": ContinuousBatching(max_batch=MAX_BATCH),
+        "chunked": ChunkedPrefill(budget=1024, max_batch=MAX_BATCH),
+    }
+    configs = {name: service_config(batching) for name, batching in kinds.items()}
+    for config in configs.values():
+        Service(config, fixed_requests(1000, 1.0, 512, 256)).finish()
+    for name, config in configs.items():
+        capacity_per_s = saturation_per_s(config, 512, 256)
+        for load in LOADS:
+            requests = fixed_requests(count, load * capacity_per_s, 512, 256)
+            add(f"{name}_load_{load:g}", config, requests, load)
+            add(f"{name}_load_{load:g}_no_measures", replace(config, measures=False), requests, load)
+    long = configs["continuous"]
+    idle = fixed_requests(count, 0.01 * saturation_per_s(long, 512, 2048), 512, 2048)
+    add("long_output_load_0.01", long, idle, 0.01)
+    add("long_output_load_0.01_step_by_step", replace(long, step_by_step=True), idle.first(count // 10), 0.01)
+    many = replace(configs["continuous"], replicas=16, router=LeastOutstanding())
+    rate_per_s = 0.7 * 16 * saturation_per_s(many, 512, 256)
+    add("least_outstanding_16", many, fixed_requests(count, rate_per_s, 512, 256), 0.7)
+    return cases
