@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sim.report.plots import Picture
 
 
-def text_page(tables: Tables, context: ReportContext, pictures: Mapping[str, Picture]) -> str:
+def render_text_page(tables: Tables, context: ReportContext, pictures: Mapping[str, Picture]) -> str:
     """One Markdown document; pictures are linked under `plots/`."""
     lines = [f"# {context.name}", "", context.description, ""]
     lines += [f"{text}\n" for text in answer_sentences(tables)]

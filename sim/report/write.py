@@ -9,7 +9,7 @@ from sim.files import write_whole
 from sim.report.page import render_page
 from sim.report.plots import draw_pictures
 from sim.report.style import png_bytes
-from sim.report.text_page import text_page
+from sim.report.text_page import render_text_page
 
 if TYPE_CHECKING:
     from sim.report.context import ReportContext, Tables
@@ -23,6 +23,6 @@ def write_report(folder: Path, tables: Tables, context: ReportContext, *, form: 
         write_whole(folder / "plots" / f"{picture.name}.svg", picture.wide_svg)
     report = folder / f"report.{form}"
     write_whole(
-        report, text_page(tables, context, pictures) if form == "md" else render_page(tables, context, pictures)
+        report, render_text_page(tables, context, pictures) if form == "md" else render_page(tables, context, pictures)
     )
     return report
