@@ -7,6 +7,7 @@ PACKAGES := sim topology ocs workloads scenarios opticube.py
 SCENARIO ?= availability
 LOG ?=
 REQUESTS ?=
+UPDATE ?=
 
 OWN_LOG = $(if $(LOG),--set sweep.failures.host.availability=null --set failures.host=null --set failures.log.path=$(abspath $(LOG)))
 OWN_REQUESTS = $(if $(REQUESTS),--set 'serving.services.1.requests={kind: trace, path: "$(abspath $(REQUESTS))"}')
@@ -27,6 +28,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# the stored numbers of small scenarios; `make baselines UPDATE=--update` after a change that is meant
+baselines: $(VENV)/.dev
+	$(BIN)/opticube check smoke --baseline baselines/smoke.json $(UPDATE)
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m tests.bench
