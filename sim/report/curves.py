@@ -94,7 +94,7 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, fabric: str, place: float) -> N
     moved = chips * DODGE**place
     value = 100 * rows["value"].to_numpy(dtype=float)
     closed = 100 * rows["closed_form"].to_numpy(dtype=float)
-    if np.isfinite(closed).any():
+    if np.isfinite(closed).all():
         axes.plot(chips, closed, color=look.colour, linewidth=0.7, linestyle=look.dash, zorder=2)
     else:
         axes.plot(moved, value, color=look.colour, linewidth=0.9, linestyle=look.dash, zorder=2)

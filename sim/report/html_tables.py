@@ -135,7 +135,7 @@ def slice_sizes_html(tables: Tables) -> HtmlTable:
             "later token, median (s)",
             "requests/s",
             "requests/s per 1024 chips",
-            "chip-seconds per token",
+            "chip-seconds per token in time",
         ],
         rows=rows,
     )

@@ -69,7 +69,7 @@ def slice_size_ladder(
         _plain_log(axes)
         quiet_grid(axes)
     grid[0, 0].set_ylabel("first token, 99th\npercentile (s)")
-    grid[1, 0].set_ylabel("cost (chip-seconds\nper token)")
+    grid[1, 0].set_ylabel("chip-seconds per\ntoken in time")
     figure.align_ylabels()
     marks = "full dots meet the limits, hollow ones do not;" + ("\n" if narrow else " ") + "x: the model does not fit"
     figure.supxlabel(f"slice size (chips), log scales\n{marks}", fontsize=7.0, color=MUTED, x=0.01, ha="left")

@@ -27,6 +27,8 @@ HEADLINE_CHIPS = 1024
 NOTHING = 0.0005
 """Differences of shares below this (0.05 points) are called nothing: it is also the least margin of agreement."""
 LIGHT, WIRES, IDEAL = "reconfigurable", "static_aligned", "any_host"
+WORSE = 0.01
+"""A service does worse when its tokens in time are lower by more than this."""
 VERDICTS = ("overloaded", "backlogged", "stable")
 
 
@@ -98,7 +100,7 @@ def _hosts_words(keys: Sequence[float]) -> str:
 
 def _slashed(values: Sequence[float]) -> str:
     """Shares in percent, or one where all are equal in print ("75 %", "7.6 / 27.7 / 77.4 %")."""
-    texts = [f"{100 * value:.1f}" for value in values]
+    texts = [f"{100 * value:.1f}" if value > 0.99995 or value < 0.9995 else f"{100 * value:.2f}" for value in values]
     if all(text.endswith(".0") for text in texts):
         texts = [text.removesuffix(".0") for text in texts]
     return f"{texts[0]} %" if len(set(texts)) == 1 else f"{' / '.join(texts)} %"
@@ -284,15 +286,23 @@ def smallest_slice_words(rows: pd.DataFrame) -> str:
 
 
 def _in_time_words(rows: pd.DataFrame) -> str:
-    """Tokens in time, reconfigurable against static."""
-    said = []
-    keys: list[float] = []
+    """Tokens in time, reconfigurable against static, and where reconfigurable does worse."""
+    said: list[str] = []
+    found: dict[str, dict[float, float]] = {}
     for fabric, name in ((LIGHT, "reconfigurable"), (WIRES, "static")):
         mine = rows[(rows["measure"] == "tokens_in_time") & (rows["fabric"] == fabric)].sort_values("host_availability")
         if len(mine):
-            keys = [host_key(host) for host in host_values(mine)]
-            said.append(f"{_slashed([float(value) for value in mine['value']])} {name}")
-    return f"tokens in time: {', '.join(said)} ({_hosts_words(keys)})" if said else ""
+            found[fabric] = {
+                host_key(float(row["host_availability"])): float(row["value"]) for _, row in mine.iterrows()
+            }
+            said.append(f"{_slashed(list(found[fabric].values()))} {name}")
+    if not said:
+        return ""
+    keys = list(next(iter(found.values())))
+    light, wires = found.get(LIGHT, {}), found.get(WIRES, {})
+    worse = [key for key in light if key in wires and light[key] < wires[key] - WORSE]
+    where = f", worse than static at {listed([host_words(key) for key in worse if key >= 0])}" if worse else ""
+    return f"tokens in time: {', '.join(said)} ({_hosts_words(keys)}){where.removesuffix(' at ')}"
 
 
 def queue_words(rows: pd.DataFrame) -> str:
@@ -319,11 +329,16 @@ def queue_words(rows: pd.DataFrame) -> str:
 
 def _up_to(rows: pd.DataFrame) -> str:
     most = float(rows["value"].max())
-    return f"up to {percent(most)}" if len(rows) > 1 else percent(most)
+    share = f"{100 * most:.0f} %" if most >= 0.01 else "under 1 %"
+    return f"up to {share}" if len(rows) > 1 else share
 
 
 def size_sentences(tables: Tables) -> list[str]:
-    """Per service: what a bigger slice buys, from the smallest to the biggest slice with numbers for both."""
+    """Per service: what the biggest slice buys.
+
+    It is compared with the smallest slice that meets the limits; where the biggest one alone does, with the next
+    smaller one that serves anything.
+    """
     if is_absent(tables, "slice_sizes"):
         return []
     table = table_of(tables, "slice_sizes")
@@ -333,7 +348,9 @@ def size_sentences(tables: Tables) -> list[str]:
         rows = rows.sort_values("chips")
         if len(rows) < 2:
             continue
-        small, big = rows.iloc[0], rows.iloc[-1]
+        meets = rows["meets"].fillna(False).to_numpy(dtype=bool)
+        big = rows.iloc[-1]
+        small = rows.iloc[int(meets.argmax())] if meets[:-1].any() else rows.iloc[-2]
         sooner = float(small["ttft_p50_s"]) / float(big["ttft_p50_s"])
         dearer = float(big["chip_s_per_token"]) / float(small["chip_s_per_token"])
         span = f"from {int(small['chips'])} to {int(big['chips'])} chips"
@@ -345,11 +362,11 @@ def bigger_words(sooner: float, dearer: float) -> str:
     """What a bigger slice buys: `sooner` times less time to the first token, `dearer` times the chip time per token."""
     first = _times(sooner, "sooner", "later")
     cost = _times(dearer, "the chip time", "the chip time")
-    facts = f"the first token comes {first}, a token takes {cost}"
+    facts = f"the first token comes {first}, a token in time takes {cost}"
     if sooner > 1.02 and dearer > 0.98:
         return f"bigger slices buy time to first token, not cheaper tokens ({facts})"
     if sooner > 1.02:
-        return f"bigger slices buy time to first token and cheaper tokens too ({facts})"
+        return f"bigger slices buy time to first token, and within the limits cheaper tokens through it ({facts})"
     if dearer < 0.98:
         return f"bigger slices buy cheaper tokens, not time to first token ({facts})"
     return f"bigger slices buy neither time to first token nor cheaper tokens ({facts})"

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from sim.report.bars import (
     Bar,
@@ -76,6 +77,18 @@ def failure_instant_s(spans: list[Span]) -> float:
     return next((span.start_s for span in spans if not is_quiet(span.stage)), 0.0)
 
 
+def mean_rows(rows: int) -> int:
+    """Rows over which the bold line is a mean: a fortieth of the story, an odd number."""
+    return 2 * (rows // 80) + 1
+
+
+def running_mean(values: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+    """Centred means over `rows` values (an odd number); fewer at the ends, where there are no more."""
+    ones = np.ones(rows)
+    means: NDArray[np.float64] = np.convolve(values, ones, "same") / np.convolve(np.ones(len(values)), ones, "same")
+    return means
+
+
 def story_fabrics(table: pd.DataFrame) -> list[str]:
     """The fabrics to draw: the reconfigurable one and the first static one where both are there, else all."""
     fabrics = fabrics_in_order(list(table["fabric"]))
@@ -90,19 +103,17 @@ def _draw_panel(
     """Tokens per second of one fabric, its stages shaded, named above the panel with their lengths."""
     spans = stage_spans(rows)
     zero_s = failure_instant_s(spans)
-    axes.step(
-        (rows["t_s"].to_numpy(dtype=float) - zero_s) / unit_s,
-        rows["tokens_per_s"].to_numpy(dtype=float),
-        where="post",
-        color=fabric_look(fabric).colour,
-        linewidth=1.0,
-    )
+    t = (rows["t_s"].to_numpy(dtype=float) - zero_s) / unit_s
+    tokens_per_s = rows["tokens_per_s"].to_numpy(dtype=float)
+    colour = fabric_look(fabric).colour
+    axes.step(t, tokens_per_s, where="post", color=colour, linewidth=0.6, alpha=0.35)
+    axes.plot(t, running_mean(tokens_per_s, mean_rows(len(t))), color=colour, linewidth=1.3)
     busy = [span for span in spans if not is_quiet(span.stage)]
     for span in busy:
-        colour = STAGE_COLOURS.get(span.stage, "#6b7280")
+        shade = STAGE_COLOURS.get(span.stage, "#6b7280")
         start, end = (span.start_s - zero_s) / unit_s, (span.end_s - zero_s) / unit_s
-        axes.axvspan(start, end, color=colour, alpha=0.16, linewidth=0, zorder=0)
-        axes.axvspan(start, end, ymin=0.97, ymax=1.0, color=colour, linewidth=0, zorder=1)
+        axes.axvspan(start, end, color=shade, alpha=0.16, linewidth=0, zorder=0)
+        axes.axvspan(start, end, ymin=0.97, ymax=1.0, color=shade, linewidth=0, zorder=1)
     axes.set_xlim(*xlim)
     levels = _stage_flags(axes, [span.shifted(zero_s, unit_s) for span in busy], busy, width_in)
     told = "nothing failed"
@@ -188,6 +199,19 @@ def failure_story(tables: Tables, *, service: str | None = None, narrow: bool = 
         rows = table[table["fabric"] == fabric].sort_values("t_s")
         _draw_panel(axes, rows, fabric, unit_s=unit_s, width_in=width - 0.75, xlim=xlim)
         axes.set_ylabel("tokens per second")
+        window = mean_rows(len(rows))
+        if axes is panels[0] and window > 1:
+            axes.annotate(
+                f"bold: mean over {window} s",
+                (1, 1),
+                xycoords="axes fraction",
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="right",
+                fontsize=FLAG_POINTS,
+                color=MUTED,
+                in_layout=False,
+            )
     top = max(axes.get_ylim()[1] for axes in panels[: len(fabrics)])
     for axes in panels[: len(fabrics)]:
         axes.set_ylim(0, top)

@@ -126,8 +126,22 @@ def _footnote(table: pd.DataFrame) -> str:
     checked = table["agrees"].dropna()
     if len(checked):
         agree = int(checked.astype(bool).sum())
-        notes.append(f"{agree} of {len(checked)} values with a closed form agree with it")
+        notes.append(f"{agree} of {len(checked)} values with a closed form agree with it{_disagreeing(table)}")
     return "; ".join(notes) + "."
+
+
+def _disagreeing(table: pd.DataFrame) -> str:
+    """Names of the first values that do not agree with their closed form."""
+    rows = table[table["agrees"].notna()]
+    rows = rows[~rows["agrees"].astype(bool)]
+    names = [
+        f"{fabric_words(str(row['fabric']))} {row['form']} at {int(row['slice_chips'])} chips, hosts up "
+        f"{host_words(float(row['host_availability']))}: {100 * float(row['value']):.1f} against "
+        f"{100 * float(row['closed_form']):.1f}"
+        for _, row in rows.head(3).iterrows()
+    ]
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    return f" (not {'; '.join(names)}{more})" if names else ""
 
 
 def answer_text(tables: Tables, *, width: int = 100) -> str:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from sim.report.categories import ledger_colours, ledger_group, use_colours
 from sim.report.plots import DRAWINGS, Picture, draw_pictures, failure_story, promise_cubes, save_pictures
-from sim.report.story import failure_instant_s, stage_spans
+from sim.report.story import failure_instant_s, mean_rows, running_mean, stage_spans
 from sim.report.style import png_bytes, svg_text, text_on
 from tests.report import closed
 
@@ -97,6 +97,13 @@ def test_stages_of_a_failure() -> None:
     assert [span.stage for span in spans] == ["running", *(name for name, _ in closed.STAGES), "running"]
     assert failure_instant_s(spans) == 120.0
     assert [span.end_s - span.start_s for span in spans[1:-1]] == [length for _, length in closed.STAGES]
+
+
+def test_running_means() -> None:
+    """Goal: the bold line is a mean, unbiased at its ends. Method: a constant stays; a spike is spread."""
+    assert np.allclose(running_mean(np.full(100, 7.0), mean_rows(1200)), 7.0)
+    assert running_mean(np.array([0.0, 0.0, 3.0, 0.0, 0.0]), 3).tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]
+    assert [mean_rows(rows) for rows in (1, 79, 80, 1179)] == [1, 1, 3, 29]
 
 
 def test_a_story_without_ledger_and_with_one_fabric() -> None:

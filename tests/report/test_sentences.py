@@ -79,7 +79,7 @@ def test_without_tables_the_answer_says_so() -> None:
     ("sooner", "dearer", "start"),
     [
         (2.0, 1.5, "bigger slices buy time to first token, not cheaper tokens"),
-        (2.0, 0.7, "bigger slices buy time to first token and cheaper tokens too"),
+        (2.0, 0.7, "bigger slices buy time to first token, and within the limits cheaper tokens"),
         (1.0, 0.7, "bigger slices buy cheaper tokens, not time to first token"),
         (0.8, 1.2, "bigger slices buy neither"),
     ],
@@ -121,3 +121,18 @@ def test_a_log_without_a_set_availability(tables: Tables) -> None:
     """Goal: runs from logs speak too. Method: host availability NaN everywhere."""
     availability = closed.availability(hosts=(0.99,)).assign(host_availability=np.nan)
     assert "(hosts as logged)" in sentence({"availability": availability})
+
+
+def test_a_service_that_light_serves_worse(tables: Tables) -> None:
+    """Goal: no flattery. Method: take tokens in time from the reconfigurable fabric at one host availability."""
+    service = tables["service"].copy()
+    mine = (
+        (service["service"] == "chat")
+        & (service["fabric"] == "reconfigurable")
+        & (service["host_availability"] == 0.99)
+    )
+    service.loc[mine & (service["measure"] == "tokens_in_time"), "value"] = 0.4
+    lines = service_lines({"service": service})
+    assert "40.0 / 99.8 / 99.8 % reconfigurable" in lines[1]
+    assert "worse than static at 99.0 %" in lines[1]
+    assert "worse" not in lines[0]

@@ -44,6 +44,15 @@ def test_marks_of_certainty() -> None:
     assert "85.1 {84.0..86.0}" in availability_table_text({"availability": shuffled})
 
 
+def test_disagreement_is_named() -> None:
+    """Goal: a value off its closed form is not hidden in a count. Method: move one value."""
+    table = closed.availability(hosts=(0.99,), sizes=(64,))
+    table.loc[0, "agrees"] = False
+    text = " ".join(availability_table_text({"availability": table}).split())
+    assert "5 of 6 values" in text
+    assert "(not reconfigurable expected at 64 chips, hosts up 99.0 %: 85.1 against 85.1)" in text
+
+
 def test_absent_tables_are_told() -> None:
     """Goal: no crash, no empty frame. Method: no tables at all."""
     assert availability_table_text({}).startswith("Not in this run")
