@@ -20,7 +20,7 @@ from sim.report.words import (
     listed,
     number,
     percent,
-    points,
+    points_words,
 )
 
 HEADLINE_CHIPS = 1024
@@ -200,7 +200,7 @@ def _small_sentence(tables: Tables) -> str:
     if abs(widest) < NOTHING:
         return f"At {whole[0]} chips wiring changes nothing."
     side = "more" if widest > 0 else "less"
-    return f"At {whole[0]} chips reconfigurable wiring gives up to {points(widest)} {side} than static."
+    return f"At {whole[0]} chips reconfigurable wiring gives up to {points_words(widest)} {side} than static."
 
 
 def _ideal_sentence(tables: Tables) -> str:
@@ -212,13 +212,13 @@ def _ideal_sentence(tables: Tables) -> str:
     if gap < NOTHING:
         text = f"At {chips} chips optics give all that an ideal switch joining any hosts would"
     else:
-        text = f"At {chips} chips optics give all but {points(gap)} of an ideal switch that joins any hosts"
+        text = f"At {chips} chips optics give all but {points_words(gap)} of an ideal switch that joins any hosts"
     table = table_of(tables, "availability")
     gaps = {int(size): _ideal_gap(tables, int(size)) for size in table["slice_chips"].unique()}
     known = {size: other for size, other in gaps.items() if other is not None}
     worst = max(known, key=lambda size: known[size])
     if worst != chips and known[worst] > gap + 0.005:
-        return f"{text}; at {worst} chips all but {points(known[worst])}, since light joins whole cubes only."
+        return f"{text}; at {worst} chips all but {points_words(known[worst])}, since light joins whole cubes only."
     return f"{text}."
 
 

@@ -69,7 +69,7 @@ def host_words(host_availability: float) -> str:
     return f"{whole}.{part or '0'} %"
 
 
-def points(difference: float) -> str:
+def points_words(difference: float) -> str:
     """A difference of shares in percentage points ("0.3 points")."""
     value = abs(100 * difference)
     text = f"{value:.1f}" if value >= 0.05 else "less than 0.1"

@@ -17,7 +17,7 @@ from sim.report.words import (
     listed,
     number,
     percent,
-    points,
+    points_words,
     seconds,
 )
 
@@ -54,7 +54,11 @@ def test_shares_and_host_availabilities() -> None:
     """Goal: shares are told apart and padded alike. Method: typical shares, and a measured one."""
     assert [percent(0.97), percent(0.9996), percent(0.5, 1)] == ["97 %", "99.96 %", "50.0 %"]
     assert [host_words(h) for h in (0.99, 0.995, 0.999604, math.nan)] == ["99.0 %", "99.5 %", "99.96 %", "as logged"]
-    assert [points(0.003), points(0.01), points(0.0001)] == ["0.3 points", "1.0 point", "less than 0.1 points"]
+    assert [points_words(0.003), points_words(0.01), points_words(0.0001)] == [
+        "0.3 points",
+        "1.0 point",
+        "less than 0.1 points",
+    ]
 
 
 def test_an_interval_of_width_zero_is_never_printed() -> None:
