@@ -25,7 +25,7 @@ WARM_SHARE = 0.05
 """Share of a steady window's requests that warm it up."""
 LOSS_WARM_S = 60.0
 """Simulated before a loss, so that it meets a service at work."""
-LOSS_REQUESTS_MAX = 100_000
+LOSS_REQUESTS_MAX = 200_000
 """Requests of one window around a loss, at most: a busy service is followed for as long as these last."""
 IDLE_REQUESTS = 4_000
 IDLE_LOAD = 1e-3
