@@ -83,6 +83,15 @@ def cache_root() -> Path | None:
     return None
 
 
+_PART: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
+
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` with numba (no fast-math, no GIL), cached on disk where a folder can be written."""
     return _compile(function, nogil=True, error_model="numpy")
@@ -99,8 +108,12 @@ def compiled_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
     """A function that only a compiled kernel calls: merged into its callers, without wrapper and cache of its own."""
-    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
-    return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy", **options)(function))
+    return cast("Callable[P, R]", numba.njit(forceinline=True, **_PART)(function))
+
+
+def kernel_routine(function: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel_part`, but kept as a function of its own: for what is long, or called from many places, or rarely."""
+    return cast("Callable[P, R]", numba.njit(**_PART)(function))
 
 
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:

@@ -64,7 +64,7 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
     count = int(rng.integers(1, 60))
     prompts = rng.integers(1, int(rng.integers(2, 90)), size=count)
     outputs = rng.integers(1, int(rng.integers(2, 70)), size=count)
-    gap = float(rng.choice([0.02, 0.2, 1.0, 5.0])) * fixed * int(rng.integers(1, 20))
+    gap = float(rng.choice([0.02, 0.1, 0.4, 2.0])) * fixed * int(rng.integers(1, 20))
     arrivals = np.cumsum(rng.exponential(gap, size=count).astype(np.int64) * rng.integers(0, 2, size=count))
     batch = None if rng.random() < 0.3 else int(rng.integers(1, 12))
     chunked = rng.random() < 0.5
@@ -72,7 +72,7 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
         batch = batch or 12
     reserve = RESERVES[rng.integers(len(RESERVES))]
     longest = int((prompts + outputs).max())
-    tight = float(rng.choice([0.7, 1.0, 1.5, 4.0]))
+    tight = float(rng.choice([0.8, 1.0, 1.2, 1.6, 3.0]))
     config = ServiceConfig(
         costs=costs,
         blocks=max(1, int(tight * longest / 16) + int(rng.integers(0, 4))),
@@ -82,7 +82,7 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
         else ContinuousBatching(max_batch=batch),
         router=ROUTERS[rng.integers(3)],
         kv=Paged() if reserve is None else Contiguous(reserve=reserve, max_model_len=max(16, longest)),
-        watermark=float(rng.choice([0.0, 0.01, 0.3])),
+        watermark=float(rng.choice([0.0, 0.01, 0.01, 0.3])),
         ttft_limit_s=float(rng.integers(1, 40) * fixed) * 1e-9,
         tpot_limit_s=float(rng.integers(1, 8) * fixed) * 1e-9,
         record_requests=1000,
@@ -92,10 +92,10 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
     horizon = int(span * rng.choice([0.5, 1.0, 3.0, 60.0])) + 1
     order = np.asarray(arrivals, dtype=np.int64)
     requests = Requests(order, prompts.astype(np.int64), outputs.astype(np.int64))
-    rows = [tuple(int(v) for v in row) for row in decode]
+    nothing = [[0, 0, 0, 0]]
     whole_costs = Costs(
-        decode=[(0, 0, 0, 0), *rows],
-        prefill=[(0, 0, 0, 0), *[tuple(int(v) for v in row) for row in prefill]],
+        decode=nothing + decode.tolist(),
+        prefill=nothing + prefill.tolist(),
         kv=[int(kv[min(b, kv.size - 1)]) for b in range(2000)],
         pair=pair,
         cached=cached,

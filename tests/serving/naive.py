@@ -17,8 +17,8 @@ FAR = 1 << 61
 class Costs:
     """Whole ns: parts (compute, weights, collectives, fixed) by tokens, reads by decodes, pairs, cached tokens."""
 
-    decode: list[tuple[int, int, int, int]]
-    prefill: list[tuple[int, int, int, int]]
+    decode: list[list[int]]
+    prefill: list[list[int]]
     kv: list[int]
     pair: int
     cached: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from topology.compilation import kernel_part
+from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.fields import State
 from workloads.serving.logbins import bin_low, bin_of
@@ -271,7 +271,7 @@ def leave_gauges(s: State, r: int, i: int) -> None:
     slot[i, n + f.L_DEGRADED] += replica[r, g + f.G_DEGRADED] - slot[i, q + f.G_DEGRADED]
 
 
-@kernel_part
+@kernel_routine
 def rebase_own_reads(s: State, r: int) -> None:
     """Count steps from now on, so that the sums for own KV reads stay small; every difference stays what it was."""
     replica, slot = s.replica, s.slot

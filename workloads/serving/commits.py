@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topology.compilation import kernel_part
+from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of_steps, held_blocks
 from workloads.serving.booking import (
@@ -20,7 +20,7 @@ from workloads.serving.logbins import bin_of
 from workloads.serving.queues import SLOT_BITS, SLOT_MASK, change_outstanding, push_heap, remove_running, sift_down
 
 
-@kernel_part
+@kernel_routine
 def stop_running(s: State, r: int, i: int) -> None:
     """Slot i no longer runs on replica r: its blocks are free, its sent tokens and ledger are settled."""
     replica, slot = s.replica, s.slot
@@ -38,7 +38,7 @@ def stop_running(s: State, r: int, i: int) -> None:
             leave_gauges(s, r, i)
 
 
-@kernel_part
+@kernel_routine
 def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
     """Slot i leaves the system at t: book it, record it, free its slot."""
     slot, common = s.slot, s.common

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topology.compilation import kernel_part
+from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of, blocks_of_next_step, most_blocks, steps_with_blocks
 from workloads.serving.booking import book_wait, elapsed_ns, kv_ns, rebase_own_reads, table_row, table_value
@@ -13,7 +13,7 @@ from workloads.serving.queues import SLOT_BITS, append_running, enqueue_after, p
 REBASE_STEPS = 1 << 18
 
 
-@kernel_part
+@kernel_routine
 def evict_youngest(s: State, r: int, t: int) -> None:
     """The youngest admitted of replica r loses its KV and goes back to the head of the queue."""
     replica, slot = s.replica, s.slot

@@ -9,7 +9,7 @@ on from the same anchor. So every plan length gives the same run, down to the la
 
 from __future__ import annotations
 
-from topology.compilation import compiled_kernel, kernel_part
+from topology.compilation import compiled_kernel, kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import most_blocks
 from workloads.serving.booking import elapsed_ns, last_step_by
@@ -20,7 +20,7 @@ from workloads.serving.losses import change_speed, close_at_horizon, detect_loss
 from workloads.serving.queues import change_outstanding, choose_replica, enqueue_after
 
 
-@kernel_part
+@kernel_routine
 def settle(s: State, r: int, until: int) -> None:
     """Commit on replica r what ends at or before `until`, and decide at its boundaries before it."""
     replica = s.replica
@@ -37,7 +37,7 @@ def settle(s: State, r: int, until: int) -> None:
         decide(s, r)
 
 
-@kernel_part
+@kernel_routine
 def look(s: State, r: int, until: int) -> None:
     """Commit the steps in flight on replica r that end at or before `until`; the segment keeps its anchor.
 

@@ -6,7 +6,7 @@ committed, the boundary at t itself is open, arrivals at t come afterwards.
 
 from __future__ import annotations
 
-from topology.compilation import kernel_part
+from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.booking import (
     book_wait,
@@ -42,7 +42,7 @@ def clear_replica(s: State, r: int, mode: int) -> None:
         replica[r, f.R_PHASE + phase] = 0
 
 
-@kernel_part
+@kernel_routine
 def lose_replica(s: State, r: int, t: int) -> None:
     """Replica r dies at t: the pass in flight is not delivered, KV is gone, requests stay with it until detection."""
     replica, slot = s.replica, s.slot
@@ -76,7 +76,7 @@ def lose_replica(s: State, r: int, t: int) -> None:
     clear_replica(s, r, f.DEAD)
 
 
-@kernel_part
+@kernel_routine
 def release_queue(s: State, r: int, t: int) -> int:
     """Take all requests that wait at the dead replica r (or in the router's room); return how many.
 
@@ -117,7 +117,7 @@ def sift_by_arrival(s: State, root: int, size: int) -> None:
     slot[root, f.S_SORTED] = moved
 
 
-@kernel_part
+@kernel_routine
 def route_again(s: State, count: int, t: int) -> None:
     """Route `count` requests of column `S_SORTED` at t, each ahead of the first younger one where it goes."""
     replica, slot, common = s.replica, s.slot, s.common
@@ -148,14 +148,14 @@ def cut_plan(s: State, r: int) -> None:
         plan_to(s, r, replica[r, f.R_STEP] + 1)
 
 
-@kernel_part
+@kernel_routine
 def detect_loss(s: State, r: int, t: int) -> None:
     """The loss of replica r is noticed at t: its requests return and are routed to replicas believed up."""
     s.replica[r, f.R_BELIEVED] = 0
     route_again(s, release_queue(s, r, t), t)
 
 
-@kernel_part
+@kernel_routine
 def return_replica(s: State, r: int, t: int) -> None:
     """Replica r serves again from t on, empty and at full speed; requests in the router's room are routed."""
     replica, common = s.replica, s.common
@@ -239,7 +239,7 @@ def close_pass(s: State, r: int, t: int) -> None:
     replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])
 
 
-@kernel_part
+@kernel_routine
 def close_at_horizon(s: State, t: int) -> None:
     """At the horizon t every request in the system is censored: its ledger closes, and it leaves unfinished."""
     replica, slot = s.replica, s.slot

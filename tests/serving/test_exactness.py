@@ -1,0 +1,192 @@
+"""The token kernel is exact: every way of running a workload gives the same integers, and a naive reference agrees."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.serving.cases import Case, draw_case, run_kernel_on, run_naive_on
+from tests.serving.naive import Naive
+from workloads.serving import fields as f
+from workloads.serving.measures import RequestRecord, ServiceMeasures
+
+ROOT = Path(__file__).resolve().parents[2]
+FAST, ALL = 150, 1000
+LOOKS = 40
+
+
+def digest(measures: ServiceMeasures) -> str:
+    """One text for everything that a run measured, to the last bit."""
+    record = measures.record
+    assert record is not None
+    parts = [repr(measures.totals), repr(measures.ledger_ns), repr(measures.caught_ledger_ns), measures.verdict.value]
+    parts += [repr((measures.window_ns, measures.replica_up_ns, measures.queue_end, measures.never_empty))]
+    arrays = [measures.histograms, *(getattr(record, column.name) for column in fields(RequestRecord))]
+    return hashlib.sha256("|".join(parts).encode() + b"".join(array.tobytes() for array in arrays)).hexdigest()
+
+
+def check_ledger(measures: ServiceMeasures) -> None:
+    """Every request's ledger sums to its time in the system; the totals are the sums of the requests."""
+    record = measures.record
+    assert record is not None
+    inside = (record.status == f.COMPLETED) | (record.status == f.UNFINISHED)
+    spent = np.where(inside, record.finish_ns - record.arrival_ns, 0)
+    assert np.array_equal(record.ledger_ns.sum(axis=1), spent)
+    assert (record.ledger_ns >= -8).all(), "only rounding may take a residual below zero, by nanoseconds"
+    assert tuple(record.ledger_ns.sum(axis=0).tolist()) == measures.ledger_ns
+    assert tuple(record.ledger_ns[record.caught].sum(axis=0).tolist()) == measures.caught_ledger_ns
+    assert sum(measures.ledger_ns) == measures.count("time_ns") == measures.count("in_system_ns")
+
+
+def check_conservation(measures: ServiceMeasures, case: Case) -> None:
+    """Tokens delivered are those that requests have; nobody gets more than asked; every request is accounted for."""
+    record = measures.record
+    assert record is not None
+    assert measures.count("tokens") == record.tokens.sum()
+    done = record.status == f.COMPLETED
+    asked = case.requests.output_tokens[: done.size]
+    assert np.array_equal(record.tokens[done], asked[done])
+    assert (record.tokens <= asked).all()
+    offered = measures.count("completed") + measures.count("unfinished") + measures.count("refused")
+    assert offered == measures.offered == done.size
+    assert measures.count("most_blocks") <= case.config.blocks
+    gaps = measures.histograms[f.H_ITL].sum()
+    assert gaps == (record.tokens[record.tokens > 0] - 1).sum()
+
+
+def check_against_naive(measures: ServiceMeasures, naive: Naive, case: Case) -> None:
+    """Every request has the same life in both, the counts agree, and so do all gaps between tokens."""
+    record = measures.record
+    assert record is not None
+    for request in naive.requests[: record.arrival_ns.size]:
+        k = request.index
+        assert record.status[k] == request.status
+        if request.status not in (f.COMPLETED, f.UNFINISHED):
+            continue
+        theirs = (request.first, request.finish, request.sent, request.evictions, request.caught)
+        ours = (record.first_token_ns[k], record.finish_ns[k], record.tokens[k], record.evictions[k], record.caught[k])
+        assert tuple(int(value) for value in ours) == theirs
+        if request.status == f.COMPLETED:
+            ledger = {name: int(ns) for name, ns in zip(f.LEDGER, record.ledger_ns[k], strict=True) if ns}
+            assert ledger == {name: ns for name, ns in request.ledger.items() if ns}
+    for name in ("tokens", "steps", "prompt_tokens", "recomputed_tokens", "evictions", "losses", "kv_tokens_lost"):
+        assert measures.count(name) == naive.count[name], name
+    for name in ("offered", "completed", "refused"):
+        assert measures.count(name) == naive.count[name], name
+    check_histograms(measures, naive)
+    in_time = [request for request in naive.requests if request.status == f.COMPLETED and is_in_time(request, naive)]
+    assert measures.count("in_time") == len(in_time)
+    assert measures.count("in_time_tokens") == sum(request.output for request in in_time)
+
+
+def is_in_time(request, naive: Naive) -> bool:  # type: ignore[no-untyped-def]
+    """Both limits met; a request of one token has no TPOT."""
+    late = request.first - request.arrival > naive.rules.ttft_limit_ns
+    slow = request.finish - request.first > naive.rules.tpot_limit_ns * (request.output - 1)
+    return not (late or slow)
+
+
+def bins(values: Iterable[int]) -> Counter[int]:
+    """Histogram of whole numbers by the rule of the bins, said in another way."""
+    counted: Counter[int] = Counter()
+    for value in values:
+        shift = max(0, value.bit_length() - 8)
+        counted[shift * 128 + (value >> shift)] += 1
+    return counted
+
+
+def check_histograms(measures: ServiceMeasures, naive: Naive) -> None:
+    """TTFT, TPOT, ITL, end to end hold exactly the reference's values, binned."""
+    done = [request for request in naive.requests if request.status == f.COMPLETED]
+    started = [request for request in naive.requests if request.first >= 0]
+    expected = {
+        f.H_TTFT: bins(request.first - request.arrival for request in started),
+        f.H_TPOT: bins((q.finish - q.first) // (q.output - 1) for q in done if q.output > 1),
+        f.H_ITL: bins(naive.gaps.elements()),
+        f.H_END_TO_END: bins(request.finish - request.arrival for request in done),
+    }
+    for row, counted in expected.items():
+        places = np.nonzero(measures.histograms[row])[0]
+        assert {int(k): int(measures.histograms[row, k]) for k in places} == dict(counted)
+
+
+def check_workload(seed: int, totals: Counter[str]) -> None:
+    """All checks for one workload, with whole costs (against the reference) and with any costs."""
+    for whole in (True, False):
+        case = draw_case(seed, whole=whole)
+        macro = run_kernel_on(case)
+        assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
+        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS))
+        check_ledger(macro)
+        check_conservation(macro, case)
+        totals.update({name: macro.count(name) for name in ("evictions", "losses", "completed", "refused")})
+        if whole:
+            check_against_naive(macro, run_naive_on(case), case)
+
+
+def test_macro_single_looked_at_and_reference_agree() -> None:
+    """Goal: macro steps change nothing. Method: random workloads with evictions, losses and slowdowns are run in macro
+    steps, in single steps, looked at 40 times, and by the naive reference; every integer must agree."""
+    totals: Counter[str] = Counter()
+    for seed in range(FAST):
+        check_workload(seed, totals)
+    assert totals["evictions"] >= FAST
+    assert totals["losses"] >= FAST
+    assert totals["completed"] > 10 * FAST
+    assert totals["refused"] > 0
+
+
+@pytest.mark.slow
+def test_a_thousand_workloads_agree() -> None:
+    """Goal and method: as above, for 1,000 workloads with at least 1,000 evictions and 500 losses."""
+    totals: Counter[str] = Counter()
+    for seed in range(ALL):
+        check_workload(seed, totals)
+    assert totals["evictions"] >= 1000
+    assert totals["losses"] >= 500
+
+
+def uncompiled_digests(first: int, last: int) -> list[str]:
+    """Digests of workloads first to last - 1, run in a fresh interpreter without compilation."""
+    code = (
+        "import numba; from tests.serving.test_exactness import *\n"
+        "assert numba.config.DISABLE_JIT\n"
+        f"for seed in range({first}, {last}): print(digest(run_kernel_on(draw_case(seed, whole=seed % 2 == 0))))\n"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def compiled_digests(first: int, last: int) -> list[str]:
+    """The same, compiled."""
+    return [digest(run_kernel_on(draw_case(seed, whole=seed % 2 == 0))) for seed in range(first, last)]
+
+
+def test_plain_python_agrees() -> None:
+    """Goal: the same code runs uncompiled with the same bits. Method: some workloads under NUMBA_DISABLE_JIT=1, with
+    warnings (integer overflow among them) as errors."""
+    assert uncompiled_digests(0, 40) == compiled_digests(0, 40)
+
+
+@pytest.mark.slow
+def test_plain_python_agrees_on_a_thousand_workloads() -> None:
+    """Goal and method: as above, for 1,000 workloads."""
+    assert uncompiled_digests(0, ALL) == compiled_digests(0, ALL)
