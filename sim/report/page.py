@@ -13,7 +13,7 @@ from markupsafe import Markup
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.html_tables import HtmlTable
-from sim.report.plots import Picture
+from sim.report.plots import Picture, Rendering
 from sim.report.sentences import answer_sentences, counted, size_sentences
 from sim.report.style import PAGE_COLOURS, inline_svg
 from sim.report.words import seconds
@@ -45,7 +45,7 @@ class Section:
     absent: str = ""
 
 
-def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Picture]) -> str:
+def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Picture | Rendering]) -> str:
     """The page as text. `plots` are the pictures of `plots.draw_pictures`; missing ones are left out and said so."""
     sections = [
         _section(tables, plots, "availability-table", "Availability, the table", "availability", "", _availability),
@@ -92,7 +92,7 @@ def _nothing(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
 
 def _section(
     tables: Tables,
-    plots: Mapping[str, Picture],
+    plots: Mapping[str, Picture | Rendering],
     ident: str,
     heading: str,
     table: str,
@@ -107,8 +107,8 @@ def _section(
     return Section(ident=ident, heading=heading, words=words, picture=drawn, tables=shown)
 
 
-def _drawn(picture: Picture, ident: str) -> Drawn:
-    narrow = None if picture.narrow is None else Markup(inline_svg(picture.narrow_svg, f"{ident}-n"))
+def _drawn(picture: Picture | Rendering, ident: str) -> Drawn:
+    narrow = None if picture.narrow_svg is None else Markup(inline_svg(picture.narrow_svg, f"{ident}-n"))
     return Drawn(
         title=picture.title,
         alt=picture.alt,

@@ -48,14 +48,19 @@ class Picture:
         return svg_text(self.wide)
 
     @cached_property
-    def narrow_svg(self) -> str:
-        """The narrow figure as the text of an SVG file; the wide one where there is none."""
-        return self.wide_svg if self.narrow is None else svg_text(self.narrow)
+    def narrow_svg(self) -> str | None:
+        """The narrow figure as the text of an SVG file; None where there is none."""
+        return None if self.narrow is None else svg_text(self.narrow)
+
+    @cached_property
+    def wide_png(self) -> bytes:
+        """The wide figure as a PNG file."""
+        return png_bytes(self.wide)
 
     def save(self, folder: Path) -> list[Path]:
         """Write the wide figure as `name.png` and `name.svg` into `folder` (which exists); returns the paths."""
         png, svg = folder / f"{self.name}.png", folder / f"{self.name}.svg"
-        png.write_bytes(png_bytes(self.wide))
+        png.write_bytes(self.wide_png)
         svg.write_text(self.wide_svg, encoding="utf-8")
         return [png, svg]
 
@@ -64,19 +69,49 @@ def draw_pictures(
     tables: Tables, *, limits: Mapping[str, ServiceLimits] | None = None, narrow: bool = True
 ) -> dict[str, Picture]:
     """Every picture for which the run has a table; `narrow` also draws the versions for a page of 400 pixels."""
-    pictures = {}
-    for name, (table, title, draw) in DRAWINGS.items():
-        if is_absent(tables, table):
-            continue
-        extra = {"limits": limits} if name == "slice_sizes" else {}
-        pictures[name] = Picture(
-            name=name,
-            title=title,
-            alt=alt_text(name, tables),
-            wide=draw(tables, **extra).figure,
-            narrow=draw(tables, narrow=True, **extra).figure if narrow else None,
-        )
-    return pictures
+    return {name: _picture(name, tables, limits, narrow=narrow) for name in pictures_of(tables)}
+
+
+def _picture(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | None, *, narrow: bool) -> Picture:
+    _, title, draw = DRAWINGS[name]
+    extra = {"limits": limits} if name == "slice_sizes" else {}
+    return Picture(
+        name=name,
+        title=title,
+        alt=alt_text(name, tables),
+        wide=draw(tables, **extra).figure,
+        narrow=draw(tables, narrow=True, **extra).figure if narrow else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendering:
+    """A picture as texts and bytes, which travel between processes as figures do not; fields as in `Picture`."""
+
+    name: str
+    title: str
+    alt: str
+    wide_svg: str
+    narrow_svg: str | None
+    wide_png: bytes
+
+
+def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits]) -> Rendering:
+    """Draw one picture, wide and narrow (a task); the run must have its table."""
+    picture = _picture(name, tables, limits, narrow=True)
+    return Rendering(
+        name=name,
+        title=picture.title,
+        alt=picture.alt,
+        wide_svg=picture.wide_svg,
+        narrow_svg=picture.narrow_svg,
+        wide_png=picture.wide_png,
+    )
+
+
+def pictures_of(tables: Tables) -> list[str]:
+    """Names of the pictures for which the run has a table."""
+    return [name for name, (table, _, _) in DRAWINGS.items() if not is_absent(tables, table)]
 
 
 def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> list[Path]:

@@ -302,7 +302,19 @@ def _in_time_words(rows: pd.DataFrame) -> str:
     light, wires = found.get(LIGHT, {}), found.get(WIRES, {})
     worse = [key for key in light if key in wires and light[key] < wires[key] - WORSE]
     where = f", worse than static at {listed([host_words(key) for key in worse if key >= 0])}" if worse else ""
-    return f"tokens in time: {', '.join(said)} ({_hosts_words(keys)}){where.removesuffix(' at ')}"
+    reason = _crowded_words(rows) if worse else ""
+    return f"tokens in time: {', '.join(said)} ({_hosts_words(keys)}){where.removesuffix(' at ')}{reason}"
+
+
+def _crowded_words(rows: pd.DataFrame) -> str:
+    """Why a service may do worse where cubes are joined freely: the services before it do hold their slices there."""
+    means = []
+    for fabric in (LIGHT, WIRES):
+        mine = rows[(rows["measure"] == "replicas_up_mean") & (rows["fabric"] == fabric)]
+        if mine.empty:
+            return ""
+        means.append(" / ".join(f"{value:.1f}" for value in mine.sort_values("host_availability")["value"]))
+    return f" (replicas up: {means[0]} against {means[1]}; services before it hold their slices and leave fewer cubes)"
 
 
 def queue_words(rows: pd.DataFrame) -> str:

@@ -10,10 +10,10 @@ from sim.report.terminal import availability_table_text
 
 if TYPE_CHECKING:
     from sim.report.context import ReportContext, Tables
-    from sim.report.plots import Picture
+    from sim.report.plots import Picture, Rendering
 
 
-def render_text_page(tables: Tables, context: ReportContext, pictures: Mapping[str, Picture]) -> str:
+def render_text_page(tables: Tables, context: ReportContext, pictures: Mapping[str, Picture | Rendering]) -> str:
     """One Markdown document; pictures are linked under `plots/`."""
     lines = [f"# {context.name}", "", context.description, ""]
     lines += [f"{text}\n" for text in answer_sentences(tables)]
