@@ -77,7 +77,7 @@ def waits_against_formula(
 )
 def test_waits_follow_pollaczek_khinchine(load: float, prompts: tuple[int, ...], outputs: tuple[int, ...]) -> None:
     """Goal: one request at a time is an M/G/1 queue (M/D/1 for equal lengths, without decode and with). Method: mean
-    wait of ten replications of 200,000 requests against the formula; interval t(0.9995), at most a tenth of the wait wide."""
+    wait of ten replications of 200,000 requests against the formula; interval t(0.9995), within a tenth of it."""
     mean, half_width, formula = waits_against_formula(load, 200_000, 10, prompts, outputs)
     assert half_width <= 0.1 * formula
     assert abs(mean - formula) <= half_width

@@ -39,14 +39,15 @@ def stop_running(s: State, r: int, i: int) -> None:
 
 
 @kernel_routine
-def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
-    """Slot i leaves the system at t: book it, record it, free its slot."""
+def leave_system(s: State, r: int, i: int, t: int) -> None:
+    """Slot i leaves the system at t, complete or cut by the horizon: book it, record it, free its slot."""
     slot, common = s.slot, s.common
+    completed = slot[i, f.S_SENT] == slot[i, f.S_OUTPUT]
     change_outstanding(s, r, t, -1)
     if slot[i, f.S_ARRIVAL] >= common[f.C_MEASURE_FROM]:
-        s.common[f.N_COMPLETED if status == f.COMPLETED else f.N_UNFINISHED] += 1
+        s.common[f.N_COMPLETED if completed else f.N_UNFINISHED] += 1
         if common[f.C_MEASURES]:
-            measure_leaving(s, i, t, status == f.COMPLETED)
+            measure_leaving(s, i, t, completed)
     row = slot[i, f.S_ID] - common[f.C_RECORD_FROM]
     if 0 <= row < common[f.C_RECORD_ROWS]:
         record = s.record
@@ -54,7 +55,7 @@ def leave_system(s: State, r: int, i: int, t: int, status: int) -> None:
         record[row, f.X_FINISH] = t
         record[row, f.X_TOKENS] = slot[i, f.S_SENT]
         record[row, f.X_REPLICA] = r
-        record[row, f.X_STATUS] = status
+        record[row, f.X_STATUS] = f.COMPLETED if completed else f.UNFINISHED
         record[row, f.X_CAUGHT] = slot[i, f.S_CAUGHT]
         record[row, f.X_EVICTIONS] = slot[i, f.S_EVICTIONS]
         for category in range(f.LEDGER_SIZE):
@@ -72,7 +73,7 @@ def complete_decodes(s: State, r: int) -> None:
         size = replica[r, f.R_DECODES] - 1
         sift_down(s, r, 0, replica[r, f.R_HEAP + size], size)
         stop_running(s, r, i)
-        leave_system(s, r, i, replica[r, f.R_AT], f.COMPLETED)
+        leave_system(s, r, i, replica[r, f.R_AT])
         replica[r, f.R_CHANGED] = 1
 
 
@@ -93,7 +94,7 @@ def emit_after_prompt(s: State, r: int, i: int) -> None:
     left = slot[i, f.S_OUTPUT] - slot[i, f.S_SENT]
     if left == 0:
         stop_running(s, r, i)
-        leave_system(s, r, i, t, f.COMPLETED)
+        leave_system(s, r, i, t)
         return
     tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
     slot[i, f.S_STATE] = f.DECODE

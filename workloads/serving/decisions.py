@@ -50,10 +50,11 @@ def start_chunk(s: State, r: int, i: int, room: int) -> int:
 
 
 @kernel_part
-def admit(s: State, r: int, t: int, reserved: int) -> None:
+def admit(s: State, r: int, t: int, reserved: int) -> int:
     """Give the pass that begins at t its prompt tokens: the partial prompt first, then strict first come, first served.
 
     `reserved` blocks are promised to the decodes of this pass. A whole prompt's blocks are taken at admission.
+    Return 1 when the head of the queue lacks blocks, else 0.
     """
     replica, slot, common = s.replica, s.slot, s.common
     replica[r, f.R_FIRST_PREFILL] = f.NO_SLOT
@@ -84,7 +85,7 @@ def admit(s: State, r: int, t: int, reserved: int) -> None:
         replica[r, f.R_FREE] -= blocks
         append_running(s, r, i)
         room -= start_chunk(s, r, i, room)
-    set_blocked(s, r, t, blocked)
+    return blocked
 
 
 @kernel_part
@@ -157,13 +158,13 @@ def decide(s: State, r: int) -> None:
         evict_youngest(s, r, t)
         evicted = True
         reserved = blocks_of_next_step(s, r)
-    if evicted:
-        set_blocked(s, r, t, 1)
-    else:
-        admit(s, r, t, reserved)
-        if replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT:
-            start_mixed(s, r, t, reserved)
-            return
+    blocked = 1
+    if not evicted:
+        blocked = admit(s, r, t, reserved)
+    set_blocked(s, r, t, blocked)
+    if not evicted and replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT:
+        start_mixed(s, r, t, reserved)
+        return
     if replica[r, f.R_DECODES] == 0:
         replica[r, f.R_MODE] = f.IDLE
         return

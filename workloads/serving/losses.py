@@ -20,12 +20,12 @@ from workloads.serving.commits import leave_system, stop_running
 from workloads.serving.decisions import plan_to
 from workloads.serving.fields import State
 from workloads.serving.queues import (
+    blocked_until,
     change_outstanding,
     choose_replica,
     enqueue_after,
     enqueue_by_arrival,
     pop_queue,
-    set_blocked,
 )
 
 
@@ -54,7 +54,8 @@ def lose_replica(s: State, r: int, t: int) -> None:
         book_wait(s, r, i, t)
         slot[i, f.S_CAUGHT] = 1
         i = slot[i, f.S_NEXT]
-    set_blocked(s, r, t, 0)
+    replica[r, f.R_BLOCKED_SUM] = blocked_until(s, r, t)
+    replica[r, f.R_BLOCKED] = 0
     while replica[r, f.R_TAIL] != f.NO_SLOT:
         i = replica[r, f.R_TAIL]
         computed = slot[i, f.S_READY]
@@ -250,7 +251,7 @@ def close_at_horizon(s: State, t: int) -> None:
         while i != f.NO_SLOT:
             after = slot[i, f.S_NEXT]
             book_wait(s, r, i, t)
-            leave_system(s, r, i, t, f.UNFINISHED)
+            leave_system(s, r, i, t)
             i = after
         while replica[r, f.R_TAIL] != f.NO_SLOT:
             i = replica[r, f.R_TAIL]
@@ -258,4 +259,4 @@ def close_at_horizon(s: State, t: int) -> None:
             stop_running(s, r, i)
             if waiting:
                 slot[i, f.S_LEDGER + f.L_KV_BLOCKED] += t - slot[i, f.S_SINCE]
-            leave_system(s, r, i, t, f.UNFINISHED)
+            leave_system(s, r, i, t)

@@ -172,6 +172,7 @@ class Service:
         """End a warm-up: counts start again, and only requests that arrive from `at_ns` on count as offered."""
         self.advance(at_ns)
         self._state.common[f.C_MEASURE_FROM] = at_ns
+        self._state.replica[:, f.R_AREA_AT] = at_ns
         self._state.histogram[:] = 0
         self._totals = [0] * f.COMMON_SIZE
         self._start_ns = at_ns
