@@ -155,10 +155,10 @@ def test_a_thousand_workloads_agree() -> None:
     assert totals["losses"] >= 500
 
 
-def uncompiled_digests(first: int, last: int) -> list[str]:
-    """Digests of workloads first to last - 1, run in a fresh interpreter without compilation."""
+def uncompiled_digests(first: int, last: int, before: str = "") -> list[str]:
+    """Digests of workloads first to last - 1, run in a fresh interpreter without compilation, after a line of code."""
     code = (
-        "import numba; from tests.serving.test_exactness import *\n"
+        f"import numba; from tests.serving.test_exactness import *\n{before}\n"
         "assert numba.config.DISABLE_JIT\n"
         f"for seed in range({first}, {last}): print(digest(run_kernel_on(draw_case(seed, whole=seed % 2 == 0))))\n"
     )
@@ -184,6 +184,13 @@ def test_plain_python_agrees() -> None:
     """Goal: the same code runs uncompiled with the same bits. Method: some workloads under NUMBA_DISABLE_JIT=1, with
     warnings (integer overflow among them) as errors."""
     assert uncompiled_digests(0, 40) == compiled_digests(0, 40)
+
+
+def test_sums_for_own_reads_may_start_anew() -> None:
+    """Goal: the sums behind own KV reads restart after many steps without a trace. Method: in plain Python they restart
+    after every five steps; the digests stay."""
+    anew = "from workloads.serving import decisions; decisions.REBASE_STEPS = 5"
+    assert uncompiled_digests(40, 60, anew) == compiled_digests(40, 60)
 
 
 @pytest.mark.slow
