@@ -231,7 +231,12 @@ def command_status(arguments: Sequence[str]) -> int:
 def main() -> None:
     """Entry point of the command `opticube`."""
     signal.signal(signal.SIGTERM, _terminated)
-    raise SystemExit(int(command_status(sys.argv[1:])))
+    status = int(command_status(sys.argv[1:]))
+    if status == ExitStatus.INTERRUPTED:
+        # leave without waiting for what workers still compute: they end when they find their parent gone
+        sys.stderr.flush()
+        os._exit(status)
+    raise SystemExit(status)
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

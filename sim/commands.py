@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from sim.build import build_setup
 from sim.cli_output import say, say_json
 from sim.exit_codes import ExitStatus
 from sim.result import Result
-from sim.run_folder import SCENARIO, open_run_folder, read_manifest, read_tables
-from sim.scenario import Scenario, expand, load_scenario, resolved_yaml
-from sim.simulation import Progress, run_into
+from sim.run_folder import SCENARIO, check_usable, is_finished, open_run_folder, read_manifest, read_tables
+from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
+from sim.simulation import Progress, context_of, run_into, stored_result
 from sim.studies.availability import replication_count, replication_rows, sample_histories
 from sim.studies.delivered import delivered_count, delivered_sizes, sample_delivered
 from topology.errors import refuse
@@ -30,29 +32,46 @@ def run_command(
 ) -> int:
     """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs."""
     loaded = [load_scenario(name, overrides) for name in scenarios]
+    places = _places(loaded, out, resume)
     for scenario in loaded:
         for point in expand(scenario):
             build_setup(point.scenario)
-    documents: list[dict[str, Any]] = []
-    missed = False
-    for scenario in loaded:
-        place = out / scenario.name if out is not None and len(loaded) > 1 else out
-        if place is not None and resume and _is_finished(place, scenario):
-            say(f"{place}: finished already, nothing to do") if not as_json else None
-            documents.append({"scenario": scenario.name, "folder": str(place), "finished_before": True})
-            continue
-        result = _run_one(scenario, place, workers, resume, quiet=as_json)
-        missed = missed or not result.met_expectations
-        documents.append(_document(result))
+    results = []
+    for scenario, place in zip(loaded, places, strict=True):
+        finished = place is not None and resume and is_finished(place, resolved_yaml(scenario))
+        result = (
+            stored_result(place, scenario)
+            if place is not None and finished
+            else _run_one(scenario, place, workers, resume, quiet=as_json)
+        )
+        results.append(result)
+        if finished and not as_json:
+            say(f"{place}: finished already, nothing to do")
         if not as_json:
             _print_result(result)
+    documents = [_document(result) for result in results]
     if as_json:
         say_json(documents[0] if len(documents) == 1 else {"runs": documents})
-    return ExitStatus.FAILED if missed else ExitStatus.DONE
+    return ExitStatus.DONE if all(result.met_expectations for result in results) else ExitStatus.FAILED
 
 
-def _is_finished(place: Path, scenario: Scenario) -> bool:
-    return (place / "manifest.json").exists() and (place / SCENARIO).read_text("utf-8") == resolved_yaml(scenario)
+def _places(scenarios: Sequence[Scenario], out: Path | None, resume: bool) -> list[Path | None]:
+    """The folder of every run (None: the next free one); refuses those that can not be used before any runs."""
+    if out is None:
+        return [None] * len(scenarios)
+    if len(scenarios) == 1:
+        places = [out]
+    else:
+        names = [scenario.name for scenario in scenarios]
+        for name in names:
+            if names.count(name) > 1:
+                raise refuse(
+                    "--out", f"two scenarios are called {name}, so both want {out / name}", "run one at a time"
+                )
+        places = [out / name for name in names]
+    for place, scenario in zip(places, scenarios, strict=True):
+        check_usable(place, resume=resume, scenario_yaml=resolved_yaml(scenario))
+    return list(places)
 
 
 def _run_one(scenario: Scenario, place: Path | None, workers: int | None, resume: bool, *, quiet: bool) -> Result:
@@ -142,14 +161,10 @@ class _PlainProgress:
 def report_command(run: Path, form: str) -> int:
     """Write the report of a finished run again, from its tables."""
     from sim.report.write import write_report
-    from sim.simulation import context_of
 
     if form not in ("html", "md"):
         raise refuse("--format", f"`{form}` is no format of a report", "write html or md")
-    read_manifest(run)
-    tables = read_tables(run)
-    scenario = load_scenario(str((run / SCENARIO).resolve()))
-    context = context_of(scenario, read_manifest(run))
+    context, tables = context_of(read_manifest(run)), read_tables(run)
     written = write_report(run, tables, context, form=form)
     say(str(written))
     return ExitStatus.DONE
@@ -162,19 +177,18 @@ def replay_command(run: Path, point: int, replication: int, as_json: bool) -> in
     points = expand(scenario)
     if point >= len(points):
         raise refuse("--point", f"the run has points 0 to {len(points) - 1}", "write one of them")
+    if "replications" not in tables:
+        what = "the run has no replications to be replayed: its scenario asks for neither availability nor delivered"
+        raise refuse(str(run), what, "name a run with `study.availability` or `study.delivered`")
     rows = replayed_rows(points[point].scenario, replication)
-    stored = tables["replications"]
+    stored = _rows_of_point(tables["replications"], points[point])
     same = True
     for row in rows:
-        match = stored[
-            (stored["fabric"] == row["fabric"])
-            & (stored["host_availability"] == row["host_availability"])
-            & (stored["slice_chips"] == row["slice_chips"])
-            & (stored["form"] == row["form"])
-            & (stored["replication"] == replication)
-        ]
-        row["stored"] = float(match["value"].iloc[0]) if len(match) else None
-        row["same"] = bool((match["value"] == row["value"]).any())
+        match = stored
+        for key in ("fabric", "host_availability", "slice_chips", "form", "replication"):
+            match = match[match[key] == row[key]]
+        row["stored"] = float(match["value"].iloc[0]) if len(match) == 1 else None
+        row["same"] = row["stored"] == row["value"]
         same = same and row["same"]
     document = {"run": str(run), "point": point, "replication": replication, "same": same, "values": rows}
     if as_json:
@@ -185,6 +199,14 @@ def replay_command(run: Path, point: int, replication: int, as_json: bool) -> in
             say(f"{row['form']:20} {row['slice_chips']:5} chips  {row['value']:.9f}  {verdict}")
         say("replayed: equal to the stored run" if same else "replayed: NOT equal to the stored run")
     return ExitStatus.DONE if same else ExitStatus.FAILED
+
+
+def _rows_of_point(table: pd.DataFrame, point: Point) -> pd.DataFrame:
+    """Rows whose columns of swept keys say that they belong to a point."""
+    for key, value in point.settings.items():
+        if key in table.columns:
+            table = table[table[key] == str(value)]
+    return table
 
 
 def replayed_rows(scenario: Scenario, replication: int) -> list[dict[str, Any]]:

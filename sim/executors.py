@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -33,13 +36,26 @@ def open_executor(workers: int | None) -> Iterator[Executor | None]:
         return
     fork = sys.platform == "linux" and sys.version_info < (3, 12)
     context = multiprocessing.get_context("fork" if fork else "forkserver")
-    pool = ProcessPoolExecutor(count, mp_context=context)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_become_worker)
     try:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
+
+
+def _become_worker() -> None:
+    """Leave Ctrl-C to the parent, and end when it is gone: nobody else would end a worker that waits for tasks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def map_tasks(executor: Executor | None, task: Callable[..., R], arguments: Sequence[tuple[Any, ...]]) -> Iterator[R]:

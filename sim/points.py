@@ -157,7 +157,8 @@ def _point_result(
     settings = dict(point.settings)
     tables = {name: make_table(name, found, settings) for name, found in rows.items() if found}
     draws = hashlib.sha256("".join(sample.failure_draws for sample in samples).encode()).hexdigest()[:16]
-    values = {"host_availability": host, "failure_draws": draws}
+    stages = [[chips, *stage] for chips, own in delivered.items() for stage in own[0].stages]
+    values = {"host_availability": host, "failure_draws": draws, "stages": stages}
     return PointResult(index=point.index, tables=tables, values=values)
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Result:
     """One finished run. `tables` holds pandas tables by name; `folder` is where it was written, or None.
 
+    `timeline` is a Chrome trace of jobs and of one failure, as in `timeline.json`.
+
     `result.availability` is short for `result.tables["availability"]`, and so on for every declared table;
     `result.plot.availability()` and the like return matplotlib axes.
     """
@@ -31,9 +33,9 @@ class Result:
     tables: Mapping[str, pd.DataFrame]
     context: ReportContext
     manifest: Mapping[str, Any]
+    timeline: Mapping[str, Any] = field(default_factory=dict, repr=False)
     verdicts: tuple[Verdict, ...] = ()
     folder: Path | None = None
-    _cached: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         """A table by its name; an empty one where the scenario does not ask for it."""

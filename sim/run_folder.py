@@ -3,7 +3,8 @@
     scenario.yaml   manifest.json   tables/*.parquet   summary.csv   plots/*   report.html   timeline.json
 
 While a run is in progress its finished sweep points stand under `parts/`, one folder each; `--resume` takes them from
-there. A part is complete or absent: it is written beside its place and renamed.
+there. A part is complete or absent: it is written beside its place and renamed. The manifest is written last: a folder
+with a manifest and without parts is a finished run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,11 +27,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.files import disk_fault, write_whole
-from topology.errors import refuse
+from sim.run_tables import SPECS
+from topology.errors import InputError, refuse
 
 MANIFEST = "manifest.json"
 SCENARIO = "scenario.yaml"
+SUMMARY = "summary.csv"
+TIMELINE = "timeline.json"
 PARTS = "parts"
+LOCK = ".lock"
+
+_open_here: set[str] = set()
+"""Folders that this process writes into: the system's lock tells processes apart, not threads."""
+_opening = threading.Lock()
 
 
 def table_bytes(table: pd.DataFrame) -> bytes:
@@ -51,41 +61,76 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def write_part(self, point: int, tables: Mapping[str, pd.DataFrame], values: Mapping[str, Any]) -> None:
-        """Store the tables of one finished sweep point, all of them or none."""
-        place = self.path / PARTS / f"{point:05d}"
+    def write_part(
+        self, point: int, tables: Mapping[str, pd.DataFrame], values: Mapping[str, Any], made_from: Mapping[str, str]
+    ) -> None:
+        """Store the tables of one finished sweep point, all of them or none.
+
+        `made_from` says which program and which input files it comes from: only the same take it up again.
+        """
+        place = self._part(point)
         beside = place.with_name(f".{place.name}.{os.getpid()}")
+        about = {"tables": sorted(tables), "values": dict(values), "made_from": dict(made_from)}
         try:
             shutil.rmtree(beside, ignore_errors=True)
             beside.mkdir(parents=True)
             for name, table in tables.items():
                 (beside / f"{name}.parquet").write_bytes(table_bytes(table))
-            (beside / "values.json").write_text(json.dumps(values, sort_keys=True), encoding="utf-8")
+            (beside / "values.json").write_text(json.dumps(about, sort_keys=True), encoding="utf-8")
+            shutil.rmtree(place, ignore_errors=True)
             beside.rename(place)
         except OSError as error:
             shutil.rmtree(beside, ignore_errors=True)
             raise disk_fault(place, error) from error
 
-    def read_part(self, point: int) -> tuple[dict[str, pd.DataFrame], dict[str, Any]] | None:
-        """The tables and values of a finished sweep point, or None where it is not finished."""
-        place = self.path / PARTS / f"{point:05d}"
-        if not (place / "values.json").exists():
+    def read_part(
+        self, point: int, made_from: Mapping[str, str]
+    ) -> tuple[dict[str, pd.DataFrame], dict[str, Any]] | None:
+        """The tables and values of a finished sweep point; None where unfinished, damaged or not `made_from`."""
+        place = self._part(point)
+        try:
+            about = json.loads((place / "values.json").read_text(encoding="utf-8"))
+            if about["made_from"] != dict(made_from):
+                return None
+            return {name: pd.read_parquet(place / f"{name}.parquet") for name in about["tables"]}, about["values"]
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        tables = {file.stem: pd.read_parquet(file) for file in sorted(place.glob("*.parquet"))}
-        return tables, json.loads((place / "values.json").read_text(encoding="utf-8"))
+
+    def _part(self, point: int) -> Path:
+        return self.path / PARTS / f"{point:05d}"
 
     def write_tables(self, tables: Mapping[str, pd.DataFrame]) -> None:
-        """Write the tables of the whole run, and `summary.csv`; drop the parts afterwards."""
+        """Write the tables of the whole run, and `summary.csv`."""
         for name, table in tables.items():
             if name == "summary":
-                write_whole(self.path / "summary.csv", table.to_csv(index=False, lineterminator="\n"))
+                write_whole(self.path / SUMMARY, table.to_csv(index=False, lineterminator="\n"))
             else:
                 write_whole(self.path / "tables" / f"{name}.parquet", table_bytes(table))
+
+    def write_timeline(self, timeline: Mapping[str, Any]) -> None:
+        """Write `timeline.json`."""
+        write_whole(self.path / TIMELINE, json.dumps(timeline, separators=(",", ":")) + "\n")
+
+    def finish(self, manifest: Mapping[str, Any]) -> None:
+        """Write `manifest.json`, which makes the run a finished one, and drop the parts."""
+        write_whole(self.path / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         shutil.rmtree(self.path / PARTS, ignore_errors=True)
 
-    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Write `manifest.json`."""
-        write_whole(self.path / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+    def remove_leftovers(self) -> None:
+        """Remove half-written files of a run that was killed."""
+        for leftover in [*self.path.glob(".*.part"), *self.path.glob("*/.*.part")]:
+            leftover.unlink(missing_ok=True)
+        for leftover in (self.path / PARTS).glob(".*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def is_finished(path: Path, scenario_yaml: str) -> bool:
+    """Whether the folder holds a finished run of this very scenario."""
+    try:
+        same = (path / SCENARIO).read_text(encoding="utf-8") == scenario_yaml
+    except (OSError, ValueError):
+        return False
+    return same and (path / MANIFEST).exists() and not (path / PARTS).exists()
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -93,6 +138,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
+        if (path / SCENARIO).exists() and not (path / MANIFEST).exists():
+            write = f"finish it with `opticube run {path / SCENARIO} --out {path} --resume`"
+            raise refuse(str(path), "the run is not finished", write) from error
         raise refuse(str(path), "not the folder of a run", "name a folder that `opticube run` has written") from error
     if not isinstance(manifest, dict):
         raise refuse(str(path / MANIFEST), "not a manifest", "name a folder that `opticube run` has written")
@@ -102,19 +150,30 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def read_tables(path: Path) -> dict[str, pd.DataFrame]:
     """All tables of a finished run by name, `summary` among them; raises InputError where there are none."""
     read_manifest(path)
-    files = sorted((path / "tables").glob("*.parquet"))
-    if not files:
-        raise refuse(str(path), "the run is not finished", f"finish it with `opticube run ... --out {path} --resume`")
     tables = {}
-    for file in files:
+    for file in [*sorted((path / "tables").glob("*.parquet")), path / SUMMARY]:
         try:
-            tables[file.stem] = pd.read_parquet(file)
+            tables[file.stem] = read_summary(file) if file.name == SUMMARY else pd.read_parquet(file)
         except (OSError, ValueError) as error:
             raise refuse(str(file), "can not be read as a table", "run the scenario again") from error
-    summary = path / "summary.csv"
-    if summary.exists():
-        tables["summary"] = pd.read_csv(summary)
     return tables
+
+
+def read_summary(file: Path) -> pd.DataFrame:
+    """`summary.csv` as the table that was written: declared columns as declared, swept keys as text."""
+    names = pd.read_csv(file, nrows=0).columns
+    declared = {column.name: column.dtype.value for column in SPECS["summary"].columns}
+    dtypes: Any = {name: declared.get(name, "string") for name in names}
+    return pd.read_csv(file, dtype=dtypes, keep_default_na=False, na_values=[""], float_precision="round_trip")
+
+
+def read_timeline(path: Path) -> dict[str, Any]:
+    """The timeline of a finished run; raises InputError where it can not be read."""
+    try:
+        timeline = json.loads((path / TIMELINE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise refuse(str(path / TIMELINE), "can not be read as a timeline", "run the scenario again") from error
+    return dict(timeline)
 
 
 def next_free_folder(root: Path, name: str) -> Path:
@@ -131,26 +190,47 @@ def open_run_folder(path: Path | None, name: str, *, resume: bool, scenario_yaml
     """Make or reopen the folder of a run and hold its lock (freed by the system at death).
 
     `path` None takes the next `runs/NAME-N`. An existing folder needs `resume`, and then the same resolved scenario;
-    raises InputError otherwise, or where another run holds the lock.
+    raises InputError otherwise, or where another run holds the lock. A new folder goes again where the run turns out to
+    be impossible before any of it is finished.
     """
+    is_new = path is None or not path.exists()
     folder = _new_folder(Path("runs"), name) if path is None else path
-    if folder.exists() and not folder.is_dir():
-        raise refuse(str(folder), "is a file", "name a folder with --out")
-    if folder.exists() and any(folder.iterdir()):
-        _check_resumable(folder, resume, scenario_yaml)
+    check_usable(folder, resume=resume, scenario_yaml=scenario_yaml)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
     except OSError as error:
         raise disk_fault(folder, error) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise refuse(str(folder), "another run is writing here", "wait for it, or name another --out") from None
+    with _locked(folder):
         if not (folder / SCENARIO).exists():
             write_whole(folder / SCENARIO, scenario_yaml)
-        yield RunFolder(folder)
+        opened = RunFolder(folder)
+        opened.remove_leftovers()
+        try:
+            yield opened
+        except InputError:
+            if is_new and not (folder / PARTS).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder. Workers that outlive their parent do not inherit a lock of this sort."""
+    own, busy = str(folder.resolve()), refuse(str(folder), "another run is writing here", "wait, or name another --out")
+    with _opening:
+        if own in _open_here:
+            raise busy
+        _open_here.add(own)
+    try:
+        with (folder / LOCK).open("w") as lock:
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):
+                raise busy from None
+            yield
+    finally:
+        with _opening:
+            _open_here.discard(own)
 
 
 def _new_folder(root: Path, name: str) -> Path:
@@ -166,7 +246,13 @@ def _new_folder(root: Path, name: str) -> Path:
         return folder
 
 
-def _check_resumable(folder: Path, resume: bool, scenario_yaml: str) -> None:
+def check_usable(folder: Path, *, resume: bool, scenario_yaml: str) -> None:
+    """Refuse a folder that a run of this scenario can not be written to: what is there is never overwritten."""
+    if folder.exists() and not folder.is_dir():
+        raise refuse(str(folder), "is a file", "name a folder with --out")
+    held = [entry.name for entry in folder.iterdir()] if folder.exists() else []
+    if all(name == LOCK or name.endswith(".part") for name in held):
+        return
     if not resume:
         raise refuse(str(folder), "exists already", "name another --out, or add --resume to go on with it")
     stored = folder / SCENARIO

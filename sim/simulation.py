@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,24 @@ from sim.build import build_setup
 from sim.differences import difference_table
 from sim.effective import effective_settings
 from sim.executors import open_executor
+from sim.input_files import input_digests
 from sim.points import PointResult, PointRunner, history_groups
 from sim.report.context import ReportContext, ServiceLimits
 from sim.result import Result
-from sim.run_folder import RunFolder, open_run_folder, table_digest
+from sim.run_folder import (
+    RunFolder,
+    is_finished,
+    open_run_folder,
+    read_manifest,
+    read_tables,
+    read_timeline,
+    table_digest,
+)
 from sim.run_tables import SPECS
 from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.studies.availability import replication_count
 from sim.summary import judge_expectations
+from sim.timeline import chrome_trace
 from sim.warnings_of_run import run_warnings
 
 Progress = Callable[[int, int, str], None]
@@ -53,12 +64,16 @@ def run(
 ) -> Result:
     """Run a scenario and return its `Result`; the result does not depend on `workers` or `executor`.
 
-    `out` names the run folder to write; without it nothing is written. Tasks run on `executor` (any
-    `concurrent.futures.Executor`), else on `workers` processes (one per core; 1 means in this process).
+    `out` names the run folder to write; without it nothing is written. With `resume` an interrupted run in it goes on,
+    and a finished one is read. Tasks run on `executor` (any `concurrent.futures.Executor`), else on `workers` processes
+    (one per core; 1 means in this process).
     """
     if out is None:
         return _run(scenario, None, workers, executor, progress)
-    with open_run_folder(Path(out), scenario.name, resume=resume, scenario_yaml=resolved_yaml(scenario)) as folder:
+    place, scenario_yaml = Path(out), resolved_yaml(scenario)
+    if resume and is_finished(place, scenario_yaml):
+        return stored_result(place, scenario)
+    with open_run_folder(place, scenario.name, resume=resume, scenario_yaml=scenario_yaml) as folder:
         return run_into(folder, scenario, workers=workers, executor=executor, progress=progress)
 
 
@@ -75,9 +90,26 @@ def run_into(
 
     result = _run(scenario, folder, workers, executor, progress)
     folder.write_tables(result.tables)
-    write_report(folder.path, result.tables, result.context)
-    folder.write_manifest(result.manifest)
-    return Result(**(vars(result) | {"folder": folder.path}))
+    folder.write_timeline(result.timeline)
+    write_report(folder.path, result.tables, result.context, workers=workers)
+    folder.finish(result.manifest)
+    return replace(result, folder=folder.path)
+
+
+def stored_result(place: Path, scenario: Scenario) -> Result:
+    """The result of a finished run of `scenario`, read from its folder; raises InputError where it can not be read."""
+    manifest, tables = read_manifest(place), read_tables(place)
+    hosts = {int(point["point"]): float(point["host_availability"]) for point in manifest["points"]}
+    verdicts = tuple(judge_expectations(scenario.expect, tables["summary"], hosts))
+    return Result(
+        scenario=scenario,
+        tables={name: tables[name] for name in SPECS if name in tables},
+        context=context_of(manifest),
+        manifest=manifest,
+        timeline=read_timeline(place),
+        verdicts=verdicts,
+        folder=place,
+    )
 
 
 def _run(
@@ -101,10 +133,11 @@ def _run(
 def _run_points(points: Sequence[Point], runner: PointRunner, folder: RunFolder | None) -> list[PointResult]:
     """All points in order; those that the folder holds are read, the others run and written as they finish."""
     found: dict[int, PointResult] = {}
+    made_from = {"opticube": version("opticube"), **input_digests(points)} if folder is not None else {}
     for group in history_groups(points):
         waiting: list[Point] = []
         for point in group:
-            part = folder.read_part(point.index) if folder is not None else None
+            part = folder.read_part(point.index, made_from) if folder is not None else None
             if part is None:
                 waiting.append(point)
             else:
@@ -114,7 +147,7 @@ def _run_points(points: Sequence[Point], runner: PointRunner, folder: RunFolder 
         for result in runner.run_group(waiting):
             found[result.index] = result
             if folder is not None:
-                folder.write_part(result.index, result.tables, result.values)
+                folder.write_part(result.index, result.tables, result.values, made_from)
     return [found[point.index] for point in points]
 
 
@@ -171,32 +204,27 @@ def _result(
     verdicts = tuple(judge_expectations(scenario.expect, tables["summary"], hosts)) if scenario.expect else ()
     warnings = [*run_warnings(scenario, points, results), *(verdict.text for verdict in verdicts if not verdict.met)]
     manifest = _manifest(scenario, points, results, tables, wall_time_s) | {"warnings": warnings}
-    context = context_of(scenario, manifest)
+    stages = {result.index: result.values["stages"] for result in results}
     return Result(
         scenario=scenario,
         tables=tables,
-        context=context,
+        context=context_of(manifest),
         manifest=manifest,
+        timeline=chrome_trace(points, stages, tables),
         verdicts=verdicts,
     )
 
 
-def context_of(scenario: Scenario, manifest: Mapping[str, Any]) -> ReportContext:
-    """What a report knows of a run beside its tables, from its scenario and its manifest."""
-    services = () if scenario.serving is None else scenario.serving.services
+def context_of(manifest: Mapping[str, Any]) -> ReportContext:
+    """What a report knows of a run beside its tables: it is all in the manifest, and needs no file of the user's."""
     return ReportContext(
-        name=scenario.name,
-        description=scenario.description,
-        settings=effective_settings(scenario),
+        name=str(manifest["name"]),
+        description=str(manifest["description"]),
+        settings=[(label, value, mark) for label, value, mark in manifest["settings"]],
         warnings=list(manifest["warnings"]),
-        limits={
-            service.name: ServiceLimits(
-                ttft_s=service.slo.ttft, tpot_s=service.slo.tpot, attainment=service.slo.attainment
-            )
-            for service in services
-        },
+        limits={name: ServiceLimits(**limits) for name, limits in manifest["limits"].items()},
         version=str(manifest["version"]),
-        seed=scenario.run.seed,
+        seed=int(manifest["seed"]),
         wall_time_s=float(manifest["wall_time_s"]),
     )
 
@@ -208,15 +236,32 @@ def _manifest(
     tables: dict[str, pd.DataFrame],
     wall_time_s: float,
 ) -> dict[str, Any]:
-    """Version, seed, platform, wall time, digests of tables and of the failure draws."""
+    """Version, seed, platform, wall time, digests of inputs, tables and failure draws, and what a report prints."""
+    services = () if scenario.serving is None else scenario.serving.services
     return {
         "name": scenario.name,
+        "description": scenario.description,
         "version": version("opticube"),
         "seed": scenario.run.seed,
         "platform": {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()},
         "libraries": {name: version(name) for name in ("numpy", "scipy", "numba", "pandas", "pyarrow", "simpy")},
         "wall_time_s": round(wall_time_s, 3),
-        "points": [{"point": point.index, **{key: str(v) for key, v in point.settings.items()}} for point in points],
+        "points": [
+            {
+                "point": point.index,
+                "host_availability": result.values["host_availability"],
+                **{key: str(value) for key, value in point.settings.items()},
+            }
+            for point, result in zip(points, results, strict=True)
+        ],
+        "inputs": input_digests(points),
         "tables": {name: table_digest(table) for name, table in tables.items()},
         "failure_draws": {str(result.index): result.values["failure_draws"] for result in results},
-    }
+        "settings": [list(setting) for setting in effective_settings(scenario)],
+        "limits": {
+            service.name: {
+                "ttft_s": service.slo.ttft, "tpot_s": service.slo.tpot, "attainment": service.slo.attainment
+            }
+            for service in services
+        },
+    }  # fmt: skip

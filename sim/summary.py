@@ -69,12 +69,14 @@ def judge_expectations(
         if rows.empty:
             yield Verdict(met=False, text=f"expected {expectation.measure}: no result matches")
         for _, row in rows.iterrows():
-            yield from _judge(expectation, row)
+            yield from _judge(expectation, row, host_availability[int(row["point"])])
 
 
-def _judge(expectation: Expectation, row: pd.Series[Any]) -> Iterator[Verdict]:
+def _judge(expectation: Expectation, row: pd.Series[Any], host_availability: float) -> Iterator[Verdict]:
     value = float(row["value"]) if not pd.isna(row["value"]) else math.nan
-    where = ", ".join(str(row[key]) for key in ("fabric", "slice_chips", "service") if not pd.isna(row[key]))
+    chips = "" if pd.isna(row["slice_chips"]) else f"{row['slice_chips']} chips"
+    service = "" if pd.isna(row["service"]) else str(row["service"])
+    where = ", ".join(filter(None, (str(row["fabric"]), chips, service, f"hosts up {host_availability:.4%}")))
     for key, sign, words in (("at_least", 1.0, "at least"), ("at_most", -1.0, "at most")):
         written = getattr(expectation, key)
         if written is None:
@@ -82,5 +84,6 @@ def _judge(expectation: Expectation, row: pd.Series[Any]) -> Iterator[Verdict]:
         bound = parse_quantity(written, bound_unit(expectation.measure))
         # nine digits: a share of whole slices such as 0.75 must meet "75 %"
         met = sign * (value - bound) >= -1e-9 * max(1.0, abs(bound))
-        text = f"expected {expectation.measure} {words} {written} at {where}: found {value:.6g}"
+        found = "no value" if math.isnan(value) else f"{value:.6g}"
+        text = f"expected {expectation.measure} {words} {written} at {where}: found {found}"
         yield Verdict(met=bool(met), text=text)

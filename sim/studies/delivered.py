@@ -6,7 +6,8 @@ expected) on the same path, half-widths added in quadrature: the raw mean would 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +28,22 @@ from sim.trace import Trace
 
 Row = dict[str, Any]
 US_PER_HOUR = 3_600_000_000
+STAGES_MAX = 20_000
+"""Stretches of stages that are kept for the timeline of one point and slice size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveredSample:
-    """One replication at one slice size: `delivered` and `expected` on the same path, chip-microseconds by use."""
+    """One replication at one slice size: `delivered` and `expected` on the same path, chip-microseconds by use.
+
+    `stages` of the first replication are for the timeline: job, stage, start and end in us, at most `STAGES_MAX`.
+    """
 
     replication: int
     delivered: float
     expected: float
     chip_us: Mapping[str, int]
+    stages: tuple[tuple[int, str, int, int], ...] = ()
 
 
 def play(setup: Setup, slice_chips: int, replication: int, horizon_us: int, *, jobs: int | None = None) -> Trace:
@@ -72,7 +79,13 @@ def sample_delivered(setup: Setup, slice_chips: int, replication: int) -> Delive
         delivered=delivered_share(trace, warmup_us),
         expected=expected,
         chip_us={use.value: chip_us for use, chip_us in chip_us_by_use(trace, warmup_us).items()},
+        stages=tuple(_stages(trace)) if replication == 0 else (),
     )
+
+
+def _stages(trace: Trace) -> Iterator[tuple[int, str, int, int]]:
+    for interval in itertools.islice(trace.stage_intervals(), STAGES_MAX):
+        yield interval.job, interval.stage.value, interval.start_us, interval.end_us
 
 
 def delivered_estimate(samples: Sequence[DeliveredSample], expected: Estimate | None) -> Estimate:
