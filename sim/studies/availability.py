@@ -36,7 +36,7 @@ from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
 from sim.studies.delivered import play
 from topology.fabric import Fabric
-from topology.pod import CHIPS_PER_CUBE
+from topology.pod import CHIPS_PER_CUBE, FlatPod
 
 Ints = NDArray[np.int64]
 Key = tuple[Fabric, int]
@@ -76,13 +76,16 @@ def replication_count(setup: Setup) -> int:
 def sample_histories(setup: Setup, fabrics: Sequence[Fabric], replication: int) -> AvailabilitySample:
     """Draw (or replay) one history and measure every fabric and size on it.
 
-    Where crews are scarce, outages depend on who waits for whom: then the history is played by SimPy, without jobs.
+    Where crews are scarce, outages depend on who waits for whom: then the history is played by SimPy, without jobs. It
+    is one history for all fabrics here too, that of the machine with every component that the scenario names: what a
+    fabric's numbers are does not depend on which others are run beside it.
     """
     span = span_us(setup)
     if setup.scenario.repair.crews is None:
         outages = setup.histories(replication, span[1])
     else:
-        trace = play(setup, CHIPS_PER_CUBE, replication, span[1], jobs=0)
+        fabric = Fabric.ANY_HOST if isinstance(setup.pod, FlatPod) else Fabric.RECONFIGURABLE
+        trace = play(replace(setup, fabric=fabric), CHIPS_PER_CUBE, replication, span[1], jobs=0)
         outages = outages_of_trace(trace, component_counts(setup.pod), setup.kinds)
     return measure_outages(setup, outages, span, fabrics, replication, daily=bool(setup.logs))
 
