@@ -7,6 +7,7 @@ rows that changed are named. Improvements are told apart from the rest by the co
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,21 +19,24 @@ import pandas as pd
 from sim.cli_output import say, say_json
 from sim.exit_codes import ExitStatus
 from sim.files import write_whole
+from sim.measure_names import MEASURES
 from sim.run_folder import read_manifest, read_tables, table_digest
 from sim.scenario import load_scenario
+from sim.scenario_faults import nearest
 from topology.errors import refuse
 
 FORMAT = 1
-_NOT_KEYS = ("value", "ci_low", "ci_high", "n", "unit", "better")
+_NOT_KEYS = ("scenario", "value", "ci_low", "ci_high", "n", "unit", "better")
 _FAIL_IF = re.compile(
     r"\s*(?P<measure>\w+)\s*(?:\[(?P<filters>[^\]]*)\])?\s*(?P<sign>[<>])\s*"
-    r"(?P<bound>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>pp|%|)\s*"
+    r"(?P<bound>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>pp|%|)\s*"
 )
+_EXAMPLE = 'write for example "delivered[slice_chips=1024] < -0.5 pp" (pp: of a share; %: of the first value)'
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One row of the summary that differs: its key in words, the value before and now (None: not there)."""
+    """One row of the summary in two runs: its key in words, the value before and now (None: not there)."""
 
     where: str
     measure: str
@@ -42,10 +46,12 @@ class Change:
 
     @property
     def kind(self) -> str:
-        """new, gone, improved, worse or changed."""
+        """same, new, gone, improved, worse or changed."""
+        if self.before == self.now:
+            return "same"
         if self.before is None or self.now is None:
             return "new" if self.before is None else "gone"
-        if not self.better or self.before == self.now:
+        if not self.better:
             return "changed"
         return "improved" if (self.now > self.before) == (self.better == "higher") else "worse"
 
@@ -70,15 +76,22 @@ def summary_values(summary: pd.DataFrame) -> dict[str, dict[str, Any]]:
     return values
 
 
-def changes_between(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
-    """Every row of the summary that is not the same in both, in the order of `before`, then what is new."""
+def rows_of_both(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> list[Change]:
+    """Every row of the two summaries, in the order of `before`, then what is new."""
+    rows = []
     for key in dict.fromkeys([*before, *now]):
         old, new = before.get(key), now.get(key)
-        values = [None if row is None else row["value"] for row in (old, new)]
-        if old is None or new is None or values[0] != values[1]:
-            row = new or old
-            assert row is not None
-            yield Change(where=key, measure=row["measure"], before=values[0], now=values[1], better=row["better"])
+        row = new or old
+        assert row is not None
+        values = [None if each is None else each["value"] for each in (old, new)]
+        rows.append(Change(where=key, measure=row["measure"], before=values[0], now=values[1], better=row["better"]))
+    return rows
+
+
+def changes_between(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> list[Change]:
+    """The rows that are not the same in both: another value, or there in one only."""
+    rows = rows_of_both(before, now)
+    return [row for row in rows if row.before != row.now or (row.where in before) != (row.where in now)]
 
 
 def _tables_of(target: str) -> tuple[str, dict[str, pd.DataFrame], Mapping[str, Any]]:
@@ -106,13 +119,17 @@ def check_command(target: str, baseline: Path, update: bool, strict: bool, as_js
         "summary": summary_values(tables["summary"]),
     }
     if stored is None:
-        write_whole(baseline, json.dumps(found, indent=1, sort_keys=True) + "\n")
-        say(f"{baseline}: baseline of {name} written, {len(found['summary'])} values")
+        write_whole(baseline, json.dumps(_portable(found), indent=1, sort_keys=True, allow_nan=False) + "\n")
+        if as_json:
+            say_json({"verdict": "written", "baseline": str(baseline), "values": len(found["summary"])})
+        else:
+            say(f"{baseline}: baseline of {name} written, {len(found['summary'])} values")
         return ExitStatus.DONE
     if stored.get("scenario") != name:
         raise refuse(str(baseline), f"is the baseline of {stored.get('scenario')}, not of {name}", "name another file")
-    changes = list(changes_between(stored["summary"], found["summary"]))
-    tables_changed = [key for key, digest in found["tables"].items() if stored["tables"].get(key) != digest]
+    changes = changes_between(stored["summary"], found["summary"])
+    names = dict.fromkeys([*stored["tables"], *found["tables"]])
+    tables_changed = [key for key in names if stored["tables"].get(key) != found["tables"].get(key)]
     draws_equal = stored["failure_draws"] == found["failure_draws"]
     failed = bool(changes or tables_changed)
     if as_json:
@@ -137,6 +154,15 @@ def check_command(target: str, baseline: Path, update: bool, strict: bool, as_js
     return ExitStatus.FAILED
 
 
+def _portable(found: dict[str, Any]) -> dict[str, Any]:
+    """A baseline as strict JSON: values that are not finite as text."""
+    summary = {
+        key: row | {"value": str(row["value"])} if row["value"] is not None and math.isinf(row["value"]) else row
+        for key, row in found["summary"].items()
+    }
+    return found | {"summary": summary}
+
+
 def _read_baseline(path: Path) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -144,60 +170,96 @@ def _read_baseline(path: Path) -> dict[str, Any]:
         raise refuse(str(path), "no such baseline", "write it with --update") from None
     except (OSError, ValueError) as error:
         raise refuse(str(path), f"can not be read as a baseline: {error}", "write it anew with --update") from None
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT or "summary" not in stored:
-        raise refuse(str(path), "is no baseline of this version", "write it anew with --update")
-    return stored
+    try:
+        if stored["format"] != FORMAT:
+            raise ValueError(stored["format"])
+        rows = {
+            str(key): {
+                "value": None if row["value"] is None else float(row["value"]),
+                "better": str(row["better"]),
+                "measure": str(row["measure"]),
+            }
+            for key, row in stored["summary"].items()
+        }
+        return {
+            "scenario": str(stored["scenario"]),
+            "failure_draws": dict(stored["failure_draws"]),
+            "tables": dict(stored["tables"]),
+            "summary": rows,
+        }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise refuse(str(path), "is no baseline of this version", "write it anew with --update") from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FailIf:
-    """A condition of `compare`: `delivered[slice_chips=1024] < -0.5 pp` is about the difference, second minus first."""
+    """A condition of `compare` on the difference, second minus first: `delivered[slice_chips=1024] < -0.5 pp`.
+
+    `is_relative` bounds are shares of the size of the first value.
+    """
 
     text: str
     measure: str
     filters: Mapping[str, str]
     sign: float
     bound: float
+    is_relative: bool
 
-    def is_hit_by(self, change: Change) -> bool:
-        """Whether a changed row falls under this condition."""
-        if change.measure != self.measure or change.before is None or change.now is None:
-            return False
-        parts = change.where.split(", ")
-        if any(f"{key}={value}" not in parts for key, value in self.filters.items()):
-            return False
-        return self.sign * (change.now - change.before) > self.sign * self.bound
+    def is_about(self, row: Change) -> bool:
+        """Whether a row that both runs have falls under this condition."""
+        parts = row.where.split(", ")
+        wanted = all(f"{key}={value}" in parts for key, value in self.filters.items())
+        return wanted and row.measure == self.measure and row.before is not None and row.now is not None
+
+    def is_hit_by(self, row: Change) -> bool:
+        """Whether a row that this is about meets the condition."""
+        assert row.before is not None
+        assert row.now is not None
+        difference = 0.0 if row.now == row.before else row.now - row.before
+        bound = self.bound * abs(row.before) if self.is_relative else self.bound
+        return self.sign * difference > self.sign * bound
 
 
 def parse_fail_if(text: str) -> FailIf:
     """Read a condition; raises InputError saying how one is written."""
     match = _FAIL_IF.fullmatch(text)
     if match is None:
-        raise refuse(
-            "--fail-if", f"`{text}` is no condition", 'write for example "delivered[slice_chips=1024] < -0.5 pp"'
-        )
+        raise refuse("--fail-if", f"`{text}` is no condition", _EXAMPLE)
+    if match["measure"] not in MEASURES:
+        what = f"`{match['measure']}` is no measure"
+        raise refuse("--fail-if", what, nearest(match["measure"], list(MEASURES)))
     filters: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in (match["filters"] or "").split(","))):
         key, equals, value = item.partition("=")
         if not equals:
             raise refuse("--fail-if", f"`{item}` is no filter", "write for example slice_chips=1024")
         filters[key.strip()] = value.strip()
-    scale = 0.01 if match["unit"] in ("pp", "%") else 1.0
     return FailIf(
         text=text,
         measure=match["measure"],
         filters=filters,
         sign=1.0 if match["sign"] == ">" else -1.0,
-        bound=float(match["bound"]) * scale,
+        bound=float(match["bound"]) * (0.01 if match["unit"] else 1.0),
+        is_relative=match["unit"] == "%",
     )
+
+
+def _hits(conditions: Sequence[FailIf], rows: Sequence[Change]) -> Iterator[tuple[FailIf, Change]]:
+    """Every condition with the rows that meet it; refuses one that is about nothing, since it could never fail."""
+    for condition in conditions:
+        about = [row for row in rows if condition.is_about(row)]
+        if not about:
+            what = f"`{condition.text}` is about no row that both runs have"
+            raise refuse("--fail-if", what, "compare with the columns of summary.csv")
+        yield from ((condition, row) for row in about if condition.is_hit_by(row))
 
 
 def compare_command(run_a: Path, run_b: Path, fail_if: Sequence[str], as_json: bool) -> int:
     """Print what differs between two runs; status 1 where a condition of `fail_if` is met."""
     conditions = [parse_fail_if(text) for text in fail_if]
-    before, now = (read_tables(run) for run in (run_a, run_b))
-    changes = list(changes_between(summary_values(before["summary"]), summary_values(now["summary"])))
-    hits = [(condition, change) for condition in conditions for change in changes if condition.is_hit_by(change)]
+    before, now = (summary_values(read_tables(run)["summary"]) for run in (run_a, run_b))
+    changes = changes_between(before, now)
+    hits = list(_hits(conditions, rows_of_both(before, now)))
     if as_json:
         say_json(
             {
