@@ -120,9 +120,7 @@ SLICE_SIZES = TableSpec(
         Column("tpot_p50_s", DType.FLOAT, "s", "median time per later token of an idle replica"),
         Column("capacity_requests_per_s", DType.FLOAT, "1/s", "greatest rate within the limits, one replica"),
         Column("requests_per_s_per_1024_chips", DType.FLOAT, "1/s", "that rate for 1024 chips of such replicas"),
-        Column(
-            "chip_s_per_token", DType.FLOAT, "chip s", "chip-seconds per token where requests never run out (limits aside)"
-        ),
+        Column("chip_s_per_token", DType.FLOAT, "chip s", "chip-seconds per token where requests never run out"),
     ),
 )
 LEDGER = TableSpec(

@@ -30,8 +30,16 @@ PARTS_OF_WEIGHT = 1_000_000_000
 """Weights of histograms in whole parts, so that merged histograms stay integers."""
 WAITS_FOR_REPAIR = (Fabric.STATIC_ALIGNED, Fabric.STATIC_CONTIGUOUS)
 S_PER_DAY = 86_400.0
-HIGHER = ("tokens_in_time", "slo_attainment", "tokens_per_s", "requests_per_s", "capacity_requests_per_s")
-LOWER = ("chip_s_per_token_in_time", "tokens_missed_per_loss", "losses_per_day")
+HIGHER = (
+    "tokens_in_time", "slo_attainment", "tokens_per_s", "requests_per_s", "capacity_requests_per_s",
+    "replicas_up_mean", "all_replicas_up", "queue_stable",
+)  # fmt: skip
+LOWER = (
+    "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s", "end_to_end_p50_s",
+    "end_to_end_p99_s", "chip_s_per_token_in_time", "losses_per_day", "tokens_missed_per_loss",
+    "requests_caught_per_loss", "tokens_recomputed_per_loss", "queue_backlogged", "queue_overloaded",
+)  # fmt: skip
+"""Measures by which way is an improvement; for what is not named, neither is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +227,7 @@ def _verdict_of(outcome: ServiceOutcome, replicas: int) -> QueueVerdict:
 def _measure_rows(weighted: Weighted) -> list[Row]:
     rows: list[Row] = []
     for measure, estimate in _measures(weighted).items():
-        better = "higher" if measure in HIGHER else "lower" if measure.endswith("_s") or measure in LOWER else ""
+        better = "higher" if measure in HIGHER else "lower" if measure in LOWER else ""
         bounds = [None if math.isnan(bound) else bound for bound in (estimate.ci_low, estimate.ci_high)]
         row: Row = {"measure": measure, "unit": SERVICE_UNITS[measure], "value": estimate.value, "n": estimate.n}
         rows.append(row | {"ci_low": bounds[0], "ci_high": bounds[1], "better": better})
