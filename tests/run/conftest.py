@@ -1,0 +1,31 @@
+"""Runs that many tests look at: made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sim.result import Result
+from sim.simulation import run
+from tests.run.cases import MACHINE, SERVED, loaded
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The finished run of MACHINE in a folder (do not change it: copy it)."""
+    return run(loaded(MACHINE), out=tmp_path_factory.mktemp("machine") / "run", workers=1)
+
+
+@pytest.fixture(scope="session")
+def served() -> Result:
+    """The result of SERVED, without a folder."""
+    return run(loaded(SERVED), workers=1)
+
+
+@pytest.fixture
+def machine_file(tmp_path: Path) -> Path:
+    """MACHINE as a file."""
+    file = tmp_path / "machine.yaml"
+    file.write_text(MACHINE, encoding="utf-8")
+    return file
