@@ -69,9 +69,13 @@ def slice_size_ladder(
         _plain_log(axes)
         quiet_grid(axes)
     grid[0, 0].set_ylabel("first token, 99th\npercentile (s)")
-    grid[1, 0].set_ylabel("chip-seconds per\ntoken in time")
+    grid[1, 0].set_ylabel("chip-seconds per token\nof a busy replica")
     figure.align_ylabels()
-    marks = "full dots meet the limits, hollow ones do not;" + ("\n" if narrow else " ") + "x: the model does not fit"
+    marks = (
+        "full dots keep the limits at a tenth of their load or more;"
+        + ("\n" if narrow else " ")
+        + "x: the model does not fit"
+    )
     figure.supxlabel(f"slice size (chips), log scales\n{marks}", fontsize=7.0, color=MUTED, x=0.01, ha="left")
     settle(figure)
     return Panels(grid.flat)

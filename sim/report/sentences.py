@@ -346,11 +346,7 @@ def _up_to(rows: pd.DataFrame) -> str:
 
 
 def size_sentences(tables: Tables) -> list[str]:
-    """Per service: what the biggest slice buys.
-
-    It is compared with the smallest slice that meets the limits; where the biggest one alone does, with the next
-    smaller one that serves anything.
-    """
+    """Per service: what the biggest slice buys, beside the smallest one that its model fits (limits aside)."""
     if is_absent(tables, "slice_sizes"):
         return []
     table = table_of(tables, "slice_sizes")
@@ -360,9 +356,7 @@ def size_sentences(tables: Tables) -> list[str]:
         rows = rows.sort_values("chips")
         if len(rows) < 2:
             continue
-        meets = rows["meets"].fillna(False).to_numpy(dtype=bool)
-        big = rows.iloc[-1]
-        small = rows.iloc[int(meets.argmax())] if meets[:-1].any() else rows.iloc[-2]
+        small, big = rows.iloc[0], rows.iloc[-1]
         sooner = float(small["ttft_p50_s"]) / float(big["ttft_p50_s"])
         dearer = float(big["chip_s_per_token"]) / float(small["chip_s_per_token"])
         span = f"from {int(small['chips'])} to {int(big['chips'])} chips"
@@ -374,7 +368,7 @@ def bigger_words(sooner: float, dearer: float) -> str:
     """What a bigger slice buys: `sooner` times less time to the first token, `dearer` times the chip time per token."""
     first = _times(sooner, "sooner", "later")
     cost = _times(dearer, "the chip time", "the chip time")
-    facts = f"the first token comes {first}, a token in time takes {cost}"
+    facts = f"the first token comes {first}, a token of a busy replica takes {cost}"
     if sooner > 1.02 and dearer > 0.98:
         return f"bigger slices buy time to first token, not cheaper tokens ({facts})"
     if sooner > 1.02:
