@@ -77,7 +77,8 @@ def arrive(s: State, r: int, row: int, t: int) -> None:
     replica, slot, common = s.replica, s.slot, s.common
     common[f.C_FREE_SLOTS] -= 1
     i = s.slot[common[f.C_FREE_SLOTS], f.S_FREE]
-    for column in range(f.S_FREE):
+    whole = common[f.C_MEASURES] or common[f.C_RECORD_ROWS] > 0
+    for column in range(f.S_FREE if whole else f.S_GAUGE):
         slot[i, column] = 0
     slot[i, f.S_ID] = common[f.C_FIRST_ID] + row
     slot[i, f.S_ARRIVAL] = slot[i, f.S_SINCE] = t

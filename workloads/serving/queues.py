@@ -29,14 +29,17 @@ def sift_down(s: State, r: int, hole: int, key: int, size: int) -> None:
     """Put `key` into the `hole` of the heap of replica r or below it; the heap holds `size` keys."""
     heap = s.replica
     child = 2 * hole + 1
-    while child < size:
-        if child + 1 < size and heap[r, f.R_HEAP + child + 1] < heap[r, f.R_HEAP + child]:
-            child += 1
+    while child + 1 < size:
+        child += int(heap[r, f.R_HEAP + child + 1] < heap[r, f.R_HEAP + child])
         if heap[r, f.R_HEAP + child] >= key:
-            break
+            heap[r, f.R_HEAP + hole] = key
+            return
         heap[r, f.R_HEAP + hole] = heap[r, f.R_HEAP + child]
         hole = child
         child = 2 * hole + 1
+    if child < size and heap[r, f.R_HEAP + child] < key:
+        heap[r, f.R_HEAP + hole] = heap[r, f.R_HEAP + child]
+        hole = child
     heap[r, f.R_HEAP + hole] = key
 
 
