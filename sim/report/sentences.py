@@ -346,7 +346,7 @@ def _up_to(rows: pd.DataFrame) -> str:
 
 
 def size_sentences(tables: Tables) -> list[str]:
-    """Per service: what the biggest slice buys, beside the smallest one that its model fits (limits aside)."""
+    """Per service: on which slice a token is cheapest, and what the biggest slice buys beside it (limits aside)."""
     if is_absent(tables, "slice_sizes"):
         return []
     table = table_of(tables, "slice_sizes")
@@ -356,32 +356,33 @@ def size_sentences(tables: Tables) -> list[str]:
         rows = rows.sort_values("chips")
         if len(rows) < 2:
             continue
-        small, big = rows.iloc[0], rows.iloc[-1]
-        sooner = float(small["ttft_p50_s"]) / float(big["ttft_p50_s"])
-        dearer = float(big["chip_s_per_token"]) / float(small["chip_s_per_token"])
-        span = f"from {int(small['chips'])} to {int(big['chips'])} chips"
-        said.append(f"{category_words(name).capitalize()}, {span}: {bigger_words(sooner, dearer)}.")
+        cheap, big = rows.loc[rows["chip_s_per_token"].idxmin()], rows.iloc[-1]
+        least = f"a token of a busy replica is cheapest on {cheap['shape']}, {int(cheap['chips']):,} chips"
+        if int(cheap["chips"]) == int(big["chips"]):
+            said.append(f"{category_words(name).capitalize()}: {least}, the biggest slice tried.")
+            continue
+        sooner = float(cheap["ttft_p50_s"]) / float(big["ttft_p50_s"])
+        dearer = float(big["chip_s_per_token"]) / float(cheap["chip_s_per_token"])
+        words = bigger_words(sooner, dearer)
+        said.append(f"{category_words(name).capitalize()}: {least}; from there to {int(big['chips']):,} chips {words}.")
     return said
 
 
 def bigger_words(sooner: float, dearer: float) -> str:
     """What a bigger slice buys: `sooner` times less time to the first token, `dearer` times the chip time per token."""
     first = _times(sooner, "sooner", "later")
-    cost = _times(dearer, "the chip time", "the chip time")
-    facts = f"the first token comes {first}, a token of a busy replica takes {cost}"
+    facts = f"the first token comes {first}, a token takes {number(dearer)} times the chip time"
     if sooner > 1.02 and dearer > 0.98:
         return f"bigger slices buy time to first token, not cheaper tokens ({facts})"
     if sooner > 1.02:
-        return f"bigger slices buy time to first token, and within the limits cheaper tokens through it ({facts})"
+        return f"bigger slices buy time to first token and cheaper tokens ({facts})"
     if dearer < 0.98:
         return f"bigger slices buy cheaper tokens, not time to first token ({facts})"
     return f"bigger slices buy neither time to first token nor cheaper tokens ({facts})"
 
 
 def _times(ratio: float, above: str, below: str) -> str:
-    """A ratio in words: "1.8 times sooner", "as soon", "0.9 times the chip time"."""
-    if above == below:
-        return f"{number(ratio)} times {above}"
+    """A ratio in words: "1.8 times sooner", "at the same time", "1.2 times later"."""
     if abs(ratio - 1) <= 0.02:
         return "at the same time"
     return f"{number(ratio)} times {above}" if ratio > 1 else f"{number(1 / ratio)} times {below}"

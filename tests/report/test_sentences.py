@@ -12,6 +12,7 @@ from sim.report.sentences import (
     queue_words,
     sentence,
     service_lines,
+    size_sentences,
     smallest_slice_words,
 )
 from tests.report import closed
@@ -79,7 +80,7 @@ def test_without_tables_the_answer_says_so() -> None:
     ("sooner", "dearer", "start"),
     [
         (2.0, 1.5, "bigger slices buy time to first token, not cheaper tokens"),
-        (2.0, 0.7, "bigger slices buy time to first token, and within the limits cheaper tokens"),
+        (2.0, 0.7, "bigger slices buy time to first token and cheaper tokens"),
         (1.0, 0.7, "bigger slices buy cheaper tokens, not time to first token"),
         (0.8, 1.2, "bigger slices buy neither"),
     ],
@@ -136,3 +137,13 @@ def test_a_service_that_light_serves_worse(tables: Tables) -> None:
     assert "40.0 / 99.8 / 99.8 % reconfigurable" in lines[1]
     assert "worse than static at 99.0 %" in lines[1]
     assert "worse" not in lines[0]
+
+
+def test_cheapest_slice_is_named(tables: Tables) -> None:
+    """Goal: the size on which a token costs least is said. Method: a table whose cheapest row is known."""
+    sizes = tables["slice_sizes"]
+    name = str(sizes["service"].iloc[0])
+    rows = sizes[(sizes["service"] == name) & (sizes["chip_s_per_token"] > 0)]
+    cheapest = rows.loc[rows["chip_s_per_token"].idxmin()]
+    line = next(text for text in size_sentences(tables) if f"cheapest on {cheapest['shape']}" in text)
+    assert f"{int(cheapest['chips']):,} chips" in line
