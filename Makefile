@@ -10,7 +10,7 @@ REQUESTS ?=
 UPDATE ?=
 
 OWN_LOG = $(if $(LOG),--set sweep.failures.host.availability=null --set failures.host=null --set failures.log.path=$(abspath $(LOG)))
-OWN_REQUESTS = $(if $(REQUESTS),--set 'serving.services.1.requests={kind: trace, path: "$(abspath $(REQUESTS))"}')
+OWN_REQUESTS = $(if $(REQUESTS),--set serving.services.1.requests.kind=trace --set serving.services.1.requests.path=$(abspath $(REQUESTS)))
 
 .PHONY: run test test-slow check baselines bench wheel format clean
 

@@ -82,6 +82,7 @@ SERVICE_UNITS = {
     "batch_mean": "sequences", "kv_occupancy": "1", "chip_s_per_token_in_time": "chip s", "losses_per_day": "1/day",
     "tokens_missed_per_loss": "tokens", "requests_caught_per_loss": "requests",
     "tokens_recomputed_per_loss": "tokens", "queue_stable": "1", "queue_backlogged": "1", "queue_overloaded": "1",
+    "simulated_share": "1",
 }  # fmt: skip
 """Measures of a service with their units."""
 

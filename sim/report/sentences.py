@@ -263,9 +263,15 @@ def service_lines(tables: Tables) -> list[str]:
             parts.append(smallest_slice_words(sizes[sizes["service"] == name]))
         if len(service):
             rows = service[service["service"] == name]
-            parts += [_in_time_words(rows), queue_words(rows)]
+            parts += [_in_time_words(rows), queue_words(rows), _simulated_words(rows)]
         lines.append(f"{category_words(name).capitalize()}: {'; '.join(part for part in parts if part)}.")
     return [line for line in lines if not line.endswith(": .")]
+
+
+def _simulated_words(rows: pd.DataFrame) -> str:
+    """How much of the histories was simulated token by token; the rest is weighted."""
+    shares = rows[(rows["measure"] == "simulated_share") & (rows["value"] > 0)]["value"]
+    return f"{percent(float(shares.iloc[0]))} of the time simulated token by token" if len(shares) else ""
 
 
 def smallest_slice_words(rows: pd.DataFrame) -> str:
@@ -356,7 +362,7 @@ def size_sentences(tables: Tables) -> list[str]:
         rows = rows.sort_values("chips")
         if len(rows) < 2:
             continue
-        cheap, big = rows.loc[rows["chip_s_per_token"].idxmin()], rows.iloc[-1]
+        cheap, big = rows.iloc[int(rows["chip_s_per_token"].to_numpy().argmin())], rows.iloc[-1]
         least = f"a token of a busy replica is cheapest on {cheap['shape']}, {int(cheap['chips']):,} chips"
         if int(cheap["chips"]) == int(big["chips"]):
             said.append(f"{category_words(name).capitalize()}: {least}, the biggest slice tried.")

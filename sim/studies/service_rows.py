@@ -44,12 +44,16 @@ LOWER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted:
-    """One service on one fabric: `weights` (replications, replicas + 1) are shares of time."""
+    """One service on one fabric: `weights` (replications, replicas + 1) are shares of time.
+
+    `history_s` is the length of all histories together, infinite where there are none.
+    """
 
     outcome: ServiceOutcome
     weights: Floats
     losses_per_s: Estimate
     waits_for_repair: bool
+    history_s: float
 
     @property
     def mean_weights(self) -> Floats:
@@ -141,8 +145,15 @@ def weighted_services(setup: Setup, outcome: ServingOutcome, replicas: ReplicaTi
             times = replicas.of_service(index)
             weights = times / times.sum(axis=1, keepdims=True)
             losses = replicas.losses_per_s(index)
-        waits = setup.fabric in WAITS_FOR_REPAIR
-        found.append(Weighted(outcome=service, weights=weights, losses_per_s=losses, waits_for_repair=waits))
+        found.append(
+            Weighted(
+                outcome=service,
+                weights=weights,
+                losses_per_s=losses,
+                waits_for_repair=setup.fabric in WAITS_FOR_REPAIR,
+                history_s=math.inf if replicas is None else float(replicas.time_us.sum()) / US_PER_S,
+            )
+        )
     return found
 
 
@@ -196,6 +207,8 @@ def _measures(weighted: Weighted) -> dict[str, Estimate]:
     found |= _loss_measures(weighted)
     for verdict in QueueVerdict:
         found[f"queue_{verdict.value}"] = Estimate(value=_verdict_share(weighted, verdict))
+    simulated_s = sum(window.measures.window_ns for windows in outcome.steady for window in windows) * 1e-9
+    found["simulated_share"] = Estimate(value=simulated_s / weighted.history_s)
     return found
 
 
