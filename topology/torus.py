@@ -6,10 +6,13 @@ and the graph has one edge; on an axis of 1 there is none.
 
 from __future__ import annotations
 
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from topology.pod import DIMENSIONS, Grid, places_of
 from topology.shape import Shape
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Wraps = tuple[bool, bool, bool]
 Shifts = tuple[Grid, Grid, Grid]
@@ -36,6 +39,8 @@ def step_plus(at: Grid, axis: int, dimensions: Grid, shifts: Shifts = NO_SHIFTS)
 
 def torus_graph(dimensions: Grid, wraps: Wraps = ALL_WRAPS, shifts: Shifts = NO_SHIFTS) -> nx.Graph[Grid]:
     """The graph of any mesh or torus: `wraps` says which axes close to rings, `shifts` how these are twisted."""
+    import networkx as nx  # here: a run needs shapes and placements, not graphs, and starts the sooner
+
     graph: nx.Graph[Grid] = nx.Graph()
     places = places_of(dimensions)
     graph.add_nodes_from(places)
