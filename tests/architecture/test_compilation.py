@@ -1,0 +1,53 @@
+"""The cache of compiled code: never stale, and never needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from topology import compilation
+
+FAKE = {
+    "topology.alpha": "from topology import beta\nimport workloads.gamma as g\n",
+    "topology.beta": "X = 1\n",
+    "workloads.gamma": "from topology.beta import X\n",
+    "topology.other": "Y = 2\n",
+}
+
+
+def _digest(monkeypatch: pytest.MonkeyPatch, sources: dict[str, str]) -> str:
+    monkeypatch.setattr(compilation, "_source", sources.get)
+    compilation.source_digest.cache_clear()
+    try:
+        return compilation.source_digest("topology.alpha")
+    finally:
+        compilation.source_digest.cache_clear()
+
+
+@pytest.mark.parametrize("edited", ["topology.alpha", "topology.beta", "workloads.gamma"])
+def test_an_edit_anywhere_below_changes_the_cache_folder(monkeypatch: pytest.MonkeyPatch, edited: str) -> None:
+    """Goal: a kernel is compiled anew when a module that it imports, directly or not, is edited.
+
+    Method: digests of made-up sources before and after one edit; a module that is not imported changes nothing.
+    """
+    before = _digest(monkeypatch, FAKE)
+    assert _digest(monkeypatch, FAKE | {edited: FAKE[edited] + "# edited\n"}) != before
+    assert _digest(monkeypatch, FAKE | {"topology.other": "Y = 3\n"}) == before
+
+
+def test_compiles_without_any_folder_to_write() -> None:
+    """Goal: no home, no cache, no crash. Method: a fresh interpreter without a home runs a compiled loop."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("OPTICUBE_CACHE", "XDG_CACHE_HOME")}
+    environment["HOME"] = "/proc/nowhere"
+    code = (
+        "import numpy as np\n"
+        "from topology import compilation\n"
+        "assert compilation.cache_root() is None\n"
+        "from topology.packing import count_bits\n"
+        "assert count_bits(np.uint64(7)) == 3\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
