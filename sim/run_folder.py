@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ import pyarrow.parquet as pq
 
 from sim.files import disk_fault, write_whole
 from sim.run_tables import SPECS
+from sim.tables import DType
 from topology.errors import InputError, refuse
 
 MANIFEST = "manifest.json"
@@ -154,17 +156,23 @@ def read_tables(path: Path) -> dict[str, pd.DataFrame]:
     for file in [*sorted((path / "tables").glob("*.parquet")), path / SUMMARY]:
         try:
             tables[file.stem] = read_summary(file) if file.name == SUMMARY else pd.read_parquet(file)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, KeyError) as error:
             raise refuse(str(file), "can not be read as a table", "run the scenario again") from error
     return tables
 
 
 def read_summary(file: Path) -> pd.DataFrame:
-    """`summary.csv` as the table that was written: declared columns as declared, swept keys as text."""
-    names = pd.read_csv(file, nrows=0).columns
-    declared = {column.name: column.dtype.value for column in SPECS["summary"].columns}
-    dtypes: Any = {name: declared.get(name, "string") for name in names}
-    return pd.read_csv(file, dtype=dtypes, keep_default_na=False, na_values=[""], float_precision="round_trip")
+    """`summary.csv` as the table that was written, bit by bit: declared columns as declared, swept keys as text."""
+    table = pd.read_csv(file, dtype="string", keep_default_na=False, na_values=[""])
+    for column in SPECS["summary"].columns:
+        if column.dtype is DType.FLOAT:
+            # texts to numbers by Python, which rounds correctly (the fast reader of pandas may be off by one bit)
+            table[column.name] = pd.Series(
+                [math.nan if pd.isna(text) else float(text) for text in table[column.name]], dtype="float64"
+            )
+        else:
+            table[column.name] = table[column.name].astype(column.dtype.value)
+    return table
 
 
 def read_timeline(path: Path) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def summary_rows(scenario: str, point: int, fabric: str, rows_of: Mapping[str, S
     """Rows of the table `summary` for one sweep point, from the rows of its other tables."""
     rows: list[Row] = []
 
-    def add(measure: str, unit: str, value: float | None, better: str, **others: Any) -> None:
+    def add(measure: str, unit: str, value: float | None, better: str | None, **others: Any) -> None:
         row: Row = {"scenario": scenario, "point": point, "fabric": fabric, "slice_chips": None, "service": None}
         row |= {"measure": measure, "unit": unit, "value": value, "ci_low": None, "ci_high": None, "n": None}
         rows.append(row | {"better": better} | others)
@@ -35,7 +35,7 @@ def summary_rows(scenario: str, point: int, fabric: str, rows_of: Mapping[str, S
     for row in list(rows_of.get("promise", ()))[:1]:
         add("cubes_for_promise", "cubes", row["cubes"], "lower")
     for row in rows_of.get("chip_hours", ()):
-        add(f"chip_hours_{row['use']}", "chip h", row["chip_hours"], "", slice_chips=row["slice_chips"])
+        add(f"chip_hours_{row['use']}", "chip h", row["chip_hours"], None, slice_chips=row["slice_chips"])
     for row in rows_of.get("service", ()):
         interval = {key: row[key] for key in ("service", "ci_low", "ci_high", "n")}
         add(row["measure"], row["unit"], row["value"], row["better"], **interval)
@@ -85,5 +85,6 @@ def _judge(expectation: Expectation, row: pd.Series[Any], host_availability: flo
         # nine digits: a share of whole slices such as 0.75 must meet "75 %"
         met = sign * (value - bound) >= -1e-9 * max(1.0, abs(bound))
         found = "no value" if math.isnan(value) else f"{value:.6g}"
-        text = f"expected {expectation.measure} {words} {written} at {where}: found {found}"
+        limit = written if isinstance(written, str) else f"{written:g}"
+        text = f"expected {expectation.measure} {words} {limit} at {where}: found {found}"
         yield Verdict(met=bool(met), text=text)

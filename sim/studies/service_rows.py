@@ -240,7 +240,7 @@ def _verdict_of(outcome: ServiceOutcome, replicas: int) -> QueueVerdict:
 def _measure_rows(weighted: Weighted) -> list[Row]:
     rows: list[Row] = []
     for measure, estimate in _measures(weighted).items():
-        better = "higher" if measure in HIGHER else "lower" if measure in LOWER else ""
+        better = "higher" if measure in HIGHER else "lower" if measure in LOWER else None
         bounds = [None if math.isnan(bound) else bound for bound in (estimate.ci_low, estimate.ci_high)]
         row: Row = {"measure": measure, "unit": SERVICE_UNITS[measure], "value": estimate.value, "n": estimate.n}
         rows.append(row | {"ci_low": bounds[0], "ci_high": bounds[1], "better": better})
