@@ -35,6 +35,14 @@ run: {seed: 5}
 """
 """Four points, a quarter of a second."""
 
+PROMISE = """\
+name: promise
+failures:
+  host: {availability: 99 %, repair: {kind: exponential, mean: 10 h}}
+study: {promise: {slices: {4x4x8: 2}, time_share: 90 %}}
+"""
+"""A closed form: hardly any time at all."""
+
 SERVED = """\
 name: served
 pod: {cubes: 8, grid: 2x2x2}

@@ -8,7 +8,7 @@ import pytest
 
 from sim.result import Result
 from sim.simulation import run
-from tests.run.cases import MACHINE, SERVED, loaded
+from tests.run.cases import MACHINE, PROMISE, SERVED, loaded
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +28,12 @@ def machine_file(tmp_path: Path) -> Path:
     """MACHINE as a file."""
     file = tmp_path / "machine.yaml"
     file.write_text(MACHINE, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def promise_file(tmp_path: Path) -> Path:
+    """PROMISE as a file."""
+    file = tmp_path / "promise.yaml"
+    file.write_text(PROMISE, encoding="utf-8")
     return file
