@@ -57,6 +57,11 @@ def cube_of(kind: ComponentKind, component: int) -> int:
     return -1
 
 
+def hosts_of_cube(cube: int) -> range:
+    """The 16 hosts of a cube."""
+    return range(cube * HOSTS_PER_CUBE, (cube + 1) * HOSTS_PER_CUBE)
+
+
 def view(data: bytearray) -> NDArray[np.uint8]:
     """The bytes as an array that shares their memory."""
     return np.frombuffer(data, dtype=np.uint8)
@@ -65,8 +70,9 @@ def view(data: bytearray) -> NDArray[np.uint8]:
 class Condition:
     """A view of all components.
 
-    `hosts_out` and `shared_out` (racks, in-rack links) are per cube, `ends_out` per face (cube * 6 + dimension * 2 +
-    side), `out` counts everything that is down.
+    `dead_hosts` are the hosts that do not work: they are down, or their rack or an in-rack link of their cube is.
+    `shared_out` counts the latter per cube, `ends_out` the dead optical ends per face (cube * 6 + dimension * 2 +
+    side), `out` everything that is down.
     """
 
     def __init__(self, pod: AnyPod) -> None:
@@ -76,10 +82,9 @@ class Condition:
         self.up: dict[ComponentKind, bytearray] = {
             kind: bytearray(b"\x01") * count for kind, count in component_counts(pod).items()
         }
-        self.hosts_out = [0] * self.cubes
+        self.dead_hosts: set[int] = set()
         self.shared_out = [0] * self.cubes
         self.ends_out = [0] * (self.cubes * SIDES_PER_CUBE)
-        self.cubes_shared_out = 0
         self.ends_out_total = 0
         self.switches_out = 0
         self.out = 0
@@ -92,25 +97,28 @@ class Condition:
         step = 1 - 2 * up
         self.out += step
         if kind is HOST:
-            self.hosts_out[component // HOSTS_PER_CUBE] += step
+            if not self.shared_out[component // HOSTS_PER_CUBE]:
+                (self.dead_hosts.discard if up else self.dead_hosts.add)(component)
         elif kind is OCS:
             self.switches_out += step
         elif kind is END:
             self.ends_out[component // POSITIONS_PER_FACE] += step
             self.ends_out_total += step
         else:
-            cube = component if kind is RACK else component // IN_RACK_LINKS_PER_CUBE
-            before = self.shared_out[cube]
-            self.shared_out[cube] = before + step
-            self.cubes_shared_out += (before + step > 0) - (before > 0)
+            cube = cube_of(kind, component)
+            self.shared_out[cube] += step
+            if not self.shared_out[cube]:
+                self.dead_hosts.difference_update(host for host in hosts_of_cube(cube) if self.up[HOST][host])
+            elif not up:
+                self.dead_hosts.update(hosts_of_cube(cube))
 
     def host_is_up(self, host: int) -> bool:
         """Whether a host works: itself, its rack and its cube's in-rack links."""
-        return bool(self.up[HOST][host]) and not self.shared_out[host // HOSTS_PER_CUBE]
+        return host not in self.dead_hosts
 
     def cube_is_up(self, cube: int) -> bool:
         """Whether all 16 hosts of a cube work."""
-        return not (self.hosts_out[cube] or self.shared_out[cube])
+        return self.dead_hosts.isdisjoint(hosts_of_cube(cube))
 
     def cube_ends_out(self, cube: int) -> int:
         """Optical ends of a cube that are dead."""
@@ -118,29 +126,24 @@ class Condition:
 
     def hosts_up(self) -> NDArray[np.bool_]:
         """A fresh array (H,) of the hosts that work."""
-        up = np.frombuffer(self.up[HOST], dtype=np.bool_).copy()
-        if self.cubes_shared_out:
-            for cube, out in enumerate(self.shared_out):
-                if out:
-                    up[cube * HOSTS_PER_CUBE : (cube + 1) * HOSTS_PER_CUBE] = False
+        up: NDArray[np.bool_] = np.ones(self.hosts, dtype=np.bool_)
+        up[list(self.dead_hosts)] = False
         return up
 
     def check(self) -> None:
         """Assert that all counters agree with the bytes, counted anew."""
         down = {kind: np.flatnonzero(view(data) == 0).tolist() for kind, data in self.up.items()}
-        hosts_out, shared_out = [0] * self.cubes, [0] * self.cubes
+        shared_out = [0] * self.cubes
         ends_out = [0] * (self.cubes * SIDES_PER_CUBE)
-        for host in down[HOST]:
-            hosts_out[host // HOSTS_PER_CUBE] += 1
         for kind in (RACK, LINK):
             for component in down[kind]:
                 shared_out[cube_of(kind, component)] += 1
         for end in down[END]:
             ends_out[end // POSITIONS_PER_FACE] += 1
-        assert hosts_out == self.hosts_out, "hosts out per cube"
         assert shared_out == self.shared_out, "racks and in-rack links out per cube"
         assert ends_out == self.ends_out, "optical ends out per face"
-        assert self.cubes_shared_out == sum(out > 0 for out in shared_out), "cubes without rack or links"
+        dead = [host for host, up in enumerate(self.up[HOST]) if not up or shared_out[host // HOSTS_PER_CUBE]]
+        assert dead == sorted(self.dead_hosts), "hosts that do not work"
         assert self.ends_out_total == len(down[END]), "optical ends out"
         assert self.switches_out == len(down[OCS]), "switches out"
         assert self.out == sum(len(components) for components in down.values()), "components out"

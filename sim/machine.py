@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -79,16 +80,42 @@ class Trouble:
 class Holding:
     """What a job holds now: its placement, its stage and its speed."""
 
-    __slots__ = ("faces", "placed", "shape", "speed_ppm", "stage", "whole")
+    __slots__ = ("cubes", "hosts", "index", "placed", "shape", "speed_ppm", "stage")
 
-    def __init__(self, placed: Placed, shape: Shape | None, faces: tuple[int, ...], whole: bool) -> None:
-        """`faces` are the cube faces whose optical ends the slice uses; `whole`: it is made of whole cubes."""
+    def __init__(self, placed: Placed, shape: Shape | None) -> None:
+        """`index` and `hosts` are the hosts of the placement as array and as set, `cubes` the cubes they are in."""
         self.placed = placed
         self.shape = shape
-        self.faces = faces
-        self.whole = whole
+        self.index = np.array(placed.hosts, dtype=np.int64)
+        self.hosts = frozenset(placed.hosts)
+        self.cubes = placed.cubes or tuple(sorted({host // HOSTS_PER_CUBE for host in placed.hosts}))
         self.stage = Stage.WAITING
         self.speed_ppm = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the slice is made of whole cubes."""
+        return bool(self.placed.cubes)
+
+
+@lru_cache(maxsize=4096)
+def faces_of(cubes: tuple[int, ...]) -> tuple[int, ...]:
+    """All faces of these cubes."""
+    return tuple(cube * SIDES_PER_CUBE + side for cube in cubes for side in range(SIDES_PER_CUBE))
+
+
+@lru_cache(maxsize=4096)
+def faces_between(pod: Pod, cubes: tuple[int, ...]) -> tuple[int, ...]:
+    """The faces of these cubes that face another of them (or itself, where the pod is one cube thick)."""
+    inside, faces = frozenset(cubes), []
+    for cube in cubes:
+        place = pod.cube_coordinates(cube)
+        for side in range(SIDES_PER_CUBE):
+            neighbour = list(place)
+            neighbour[side // 2] += 1 - 2 * (side % 2)
+            if pod.cube_at(neighbour[0], neighbour[1], neighbour[2]) in inside:
+                faces.append(cube * SIDES_PER_CUBE + side)
+    return tuple(faces)
 
 
 class Machine:
@@ -108,9 +135,9 @@ class Machine:
         self._clock = clock
         self._check_all = check_invariants
         self._write = self.rows.append
-        self._host_jobs: list[tuple[int, ...]] = [()] * pod.hosts
+        self._jobs_in: list[dict[int, Holding]] = [{} for _ in range(self.up.cubes)]
         self._free_chips: NDArray[np.uint8] = np.full(pod.hosts, CHIPS_PER_HOST, dtype=np.uint8)
-        self._drained: NDArray[np.bool_] = np.zeros(self.up.cubes, dtype=np.bool_)
+        self._drained: set[int] = set()
 
     # Components -------------------------------------------------------------------------------------------------
 
@@ -150,16 +177,16 @@ class Machine:
 
     def drain(self, cube: int) -> None:
         """Take a free cube out of service as planned."""
-        assert not self._drained[cube], f"cube {cube} is already drained"
+        assert cube not in self._drained, f"cube {cube} is already drained"
         assert self.cube_is_free(cube), f"cube {cube} is held by a job: move the job first"
-        self._drained[cube] = True
+        self._drained.add(cube)
         self._write((self._clock.now, Verb.DRAIN.value, "", cube, -1, "", 0))
         self._checked()
 
     def undrain(self, cube: int) -> None:
         """Put a drained cube back into service."""
-        assert self._drained[cube], f"cube {cube} is not drained"
-        self._drained[cube] = False
+        assert cube in self._drained, f"cube {cube} is not drained"
+        self._drained.remove(cube)
         self._write((self._clock.now, Verb.UNDRAIN.value, "", cube, -1, "", 0))
         self.listener.capacity_returned()
         self._checked()
@@ -177,20 +204,15 @@ class Machine:
     ) -> None:
         """Give hosts to a job that holds none; `cubes`, in order along x, y, z of `shape`, for whole-cube slices."""
         assert job not in self.holdings, f"job {job} already holds a slice"
-        self._seize(hosts, job, chips_per_host)
-        self._hold(job, hosts, cubes, shape, chips_per_host)
+        self._take(job, hosts, cubes, shape, chips_per_host)
         self._checked()
 
     def exchange(
         self, job: int, hosts: Sequence[int], *, cubes: tuple[int, ...] = (), shape: Shape | None = None
     ) -> int:
         """Give a job other hosts than it holds (some may stay) with their circuits; return how many were made."""
-        old = self.holdings.pop(job).placed
-        staying, wanted = frozenset(old.hosts), frozenset(hosts)
-        self._free([host for host in old.hosts if host not in wanted], job, old.chips_per_host)
-        self._write((self._clock.now, Verb.RELEASE.value, "", -1, job, "", old.number))
-        self._seize([host for host in hosts if host not in staying], job, old.chips_per_host)
-        self._hold(job, hosts, cubes, shape, old.chips_per_host)
+        old = self._give_back(job)
+        self._take(job, hosts, cubes, shape, old.chips_per_host)
         made = self.connect(job)
         self.listener.capacity_returned()
         self._checked()
@@ -200,9 +222,7 @@ class Machine:
         """Cut the circuits of a job and take everything back from it."""
         if self.light is not None and self.light.holds(job):
             self._write((self._clock.now, Verb.DISCONNECT.value, "", -1, job, "", self.light.disconnect(job)))
-        placed = self.holdings.pop(job).placed
-        self._free(placed.hosts, job, placed.chips_per_host)
-        self._write((self._clock.now, Verb.RELEASE.value, "", -1, job, "", placed.number))
+        self._give_back(job)
         self.listener.capacity_returned()
         self._checked()
 
@@ -219,27 +239,28 @@ class Machine:
         self._checked()
         return made
 
-    def _seize(self, hosts: Sequence[int], job: int, chips_per_host: int) -> None:
-        index = np.array(hosts, dtype=np.int64)
-        assert (self._free_chips[index] >= chips_per_host).all(), f"a host of {hosts} is taken"
-        assert not self._drained[index // HOSTS_PER_CUBE].any(), f"a host of {hosts} is drained"
-        self._free_chips[index] -= chips_per_host
-        for host in hosts:
-            self._host_jobs[host] += (job,)
-
-    def _free(self, hosts: Sequence[int], job: int, chips_per_host: int) -> None:
-        self._free_chips[np.array(hosts, dtype=np.int64)] += chips_per_host
-        for host in hosts:
-            jobs = self._host_jobs[host]
-            self._host_jobs[host] = () if len(jobs) == 1 else tuple(other for other in jobs if other != job)
-
-    def _hold(
+    def _take(
         self, job: int, hosts: Sequence[int], cubes: tuple[int, ...], shape: Shape | None, chips_per_host: int
     ) -> None:
         placed = Placed(len(self.placements), job, cubes, tuple(hosts), chips_per_host)
+        holding = Holding(placed, shape)
+        free = self._free_chips[holding.index]
+        assert (free >= chips_per_host).all(), f"a host of {hosts} is taken"
+        assert self._drained.isdisjoint(holding.cubes), f"a host of {hosts} is drained"
+        self._free_chips[holding.index] = free - chips_per_host
+        for cube in holding.cubes:
+            self._jobs_in[cube][job] = holding
         self.placements.append(placed)
-        self.holdings[job] = Holding(placed, shape, self._faces(cubes), bool(cubes))
+        self.holdings[job] = holding
         self._write((self._clock.now, Verb.OCCUPY.value, "", -1, job, "", placed.number))
+
+    def _give_back(self, job: int) -> Placed:
+        holding = self.holdings.pop(job)
+        self._free_chips[holding.index] += holding.placed.chips_per_host
+        for cube in holding.cubes:
+            del self._jobs_in[cube][job]
+        self._write((self._clock.now, Verb.RELEASE.value, "", -1, job, "", holding.placed.number))
+        return holding.placed
 
     def set_stage(self, job: int, stage: Stage, speed_ppm: int = 0) -> None:
         """A job enters a stage; only `running` has a speed, in millionths, and needs its hosts to be in order."""
@@ -270,15 +291,14 @@ class Machine:
 
     def cube_is_free(self, cube: int) -> bool:
         """Whether no job holds any chip of the cube."""
-        first = cube * HOSTS_PER_CUBE
-        return bool(self._free_chips[first : first + HOSTS_PER_CUBE].min() == CHIPS_PER_HOST)
+        return not self._jobs_in[cube]
 
     def free_hosts(self, chips_per_host: int = CHIPS_PER_HOST) -> NDArray[np.bool_]:
         """A fresh array (H,): hosts believed up, not drained, with at least so many free chips."""
         free: NDArray[np.bool_] = self._free_chips >= chips_per_host
         free &= self.believed.hosts_up()
-        if self._drained.any():
-            free &= ~np.repeat(self._drained, HOSTS_PER_CUBE)[: len(free)]
+        for cube in self._drained:
+            free[cube * HOSTS_PER_CUBE : (cube + 1) * HOSTS_PER_CUBE] = False
         return free
 
     def free_chips_on(self, host: int) -> int:
@@ -287,62 +307,47 @@ class Machine:
 
     def is_hurt(self, job: int) -> bool:
         """Whether the slice needs a component that is down and not yet believed down."""
-        holding, up, believed = self.holdings[job], self.up, self.believed
+        up, believed = self.up, self.believed
         if up.out == believed.out:
             return False
-        if holding.whole:
-            for cube in holding.placed.cubes:
-                if up.hosts_out[cube] > believed.hosts_out[cube] or up.shared_out[cube] > believed.shared_out[cube]:
-                    return True
-            if self.light is not None and up.switches_out > believed.switches_out:
-                return True
-            if up.ends_out_total > believed.ends_out_total:
-                return any(up.ends_out[face] > believed.ends_out[face] for face in holding.faces)
+        holding = self.holdings[job]
+        if not holding.hosts.isdisjoint(up.dead_hosts - believed.dead_hosts):
+            return True
+        if self.light is not None and holding.whole and up.switches_out > believed.switches_out:
+            return True
+        if up.ends_out_total == believed.ends_out_total:
             return False
-        return any(not up.host_is_up(host) and believed.host_is_up(host) for host in holding.placed.hosts)
+        return any(up.ends_out[face] > believed.ends_out[face] for face in self.faces(job))
 
     def trouble(self, job: int) -> Trouble:
         """What is believed to be wrong with the slice of a job."""
         holding, believed = self.holdings[job], self.believed
-        if not holding.whole:
-            return Trouble(any(not believed.host_is_up(host) for host in holding.placed.hosts), False, False)
-        hardware = any(not believed.cube_is_up(cube) for cube in holding.placed.cubes)
-        switch = self.light is not None and believed.switches_out > 0
-        end = believed.ends_out_total > 0 and any(believed.ends_out[face] for face in holding.faces)
+        hardware = not holding.hosts.isdisjoint(believed.dead_hosts)
+        switch = self.light is not None and holding.whole and believed.switches_out > 0
+        end = believed.ends_out_total > 0 and any(believed.ends_out[face] for face in self.faces(job))
         return Trouble(hardware, switch, end)
 
-    def _faces(self, cubes: tuple[int, ...]) -> tuple[int, ...]:
-        """The faces whose optical ends a slice of these cubes uses.
+    def faces(self, job: int) -> tuple[int, ...]:
+        """The faces whose optical ends the slice of a job uses.
 
-        With switches: all, since every ring closes through them. Under static wiring those that face another cube of
-        the slice (or itself, where the pod is one cube thick).
+        With switches: all, since every ring closes through them. Under static wiring those between its cubes.
         """
-        if not cubes or not isinstance(self.pod, Pod) or self.fabric is Fabric.ANY_HOST:
+        cubes = self.holdings[job].placed.cubes
+        if not isinstance(self.pod, Pod) or self.fabric is Fabric.ANY_HOST:
             return ()
-        if self.light is not None:
-            return tuple(cube * SIDES_PER_CUBE + side for cube in cubes for side in range(SIDES_PER_CUBE))
-        inside, faces = frozenset(cubes), []
-        for cube in cubes:
-            place = self.pod.cube_coordinates(cube)
-            for side in range(SIDES_PER_CUBE):
-                neighbour = list(place)
-                neighbour[side // 2] += 1 - 2 * (side % 2)
-                if self.pod.cube_at(neighbour[0], neighbour[1], neighbour[2]) in inside:
-                    faces.append(cube * SIDES_PER_CUBE + side)
-        return tuple(faces)
+        return faces_between(self.pod, cubes) if self.light is None else faces_of(cubes)
 
     def _jobs_needing(self, kind: ComponentKind, component: int) -> list[int]:
         """Jobs whose slices need a component, in order of their numbers."""
-        if kind is HOST:
-            return sorted(self._host_jobs[component])
         if kind is OCS:
             return sorted(job for job, holding in self.holdings.items() if holding.whole) if self.light else []
-        first = cube_of(kind, component) * HOSTS_PER_CUBE
-        jobs = sorted({job for host_jobs in self._host_jobs[first : first + HOSTS_PER_CUBE] for job in host_jobs})
+        jobs = self._jobs_in[cube_of(kind, component)]
+        if kind is HOST:
+            return sorted(job for job, holding in jobs.items() if component in holding.hosts)
         if kind is END:
             face = component // POSITIONS_PER_FACE
-            return [job for job in jobs if face in self.holdings[job].faces]
-        return jobs
+            return sorted(job for job in jobs if face in self.faces(job))
+        return sorted(jobs)
 
     # Invariants -------------------------------------------------------------------------------------------------
 
@@ -358,19 +363,18 @@ class Machine:
             slandered = np.flatnonzero(view(bytes_up) > view(self.believed.up[kind])).tolist()
             assert not slandered, f"{kind} {slandered} is up and believed down"
         free = [CHIPS_PER_HOST] * self.pod.hosts
-        jobs_on: dict[int, list[int]] = {}
+        jobs_in: list[dict[int, Holding]] = [{} for _ in self._jobs_in]
         for job, holding in self.holdings.items():
             assert holding.placed.job == job, "a placement belongs to its job"
             for host in holding.placed.hosts:
                 free[host] -= holding.placed.chips_per_host
-                jobs_on.setdefault(host, []).append(job)
+                jobs_in[host // HOSTS_PER_CUBE][job] = holding
             if holding.stage is Stage.RUNNING:
                 assert all(self.believed.host_is_up(host) for host in holding.placed.hosts), f"job {job} runs on air"
         assert free == self._free_chips.tolist(), "chips held and free add up to the pod"
         assert min(free) >= 0, "no chip is held twice"
-        who = {host: sorted(jobs) for host, jobs in enumerate(self._host_jobs) if jobs}
-        assert {host: sorted(jobs) for host, jobs in jobs_on.items()} == who, "who is where"
-        for cube in np.flatnonzero(self._drained).tolist():
+        assert jobs_in == self._jobs_in, "who is in which cube"
+        for cube in sorted(self._drained):
             assert self.cube_is_free(cube), f"drained cube {cube} is held"
         if self.light is not None:
             self.light.check({job: h.placed.cubes for job, h in self.holdings.items() if h.whole})

@@ -53,6 +53,9 @@ class Stage(StrEnum):
     EVICTING = "evicting"
 
 
+_STAGES = {stage.value: stage for stage in Stage}
+_STAGE_OR_SPEED = frozenset((Verb.STAGE.value, Verb.SPEED.value))
+
 Row = tuple[int, str, str, int, int, str, int]
 """time_us, verb, kind, component, job, stage, value: plain tuples of plain texts and numbers, one per transition."""
 
@@ -136,15 +139,14 @@ class Trace:
 
     def stage_intervals(self) -> Iterator[StageInterval]:
         """Every stretch of every stage in order of its end, those of length zero left out, up to the horizon."""
-        current: dict[int, StageInterval] = {}
+        current: dict[int, tuple[Stage, int, int]] = {}
         for time_us, verb, _, _, job, stage, value in self.rows:
-            if verb not in (Verb.STAGE, Verb.SPEED):
+            if verb not in _STAGE_OR_SPEED:
                 continue
-            before = current.get(job)
-            if before is not None and before.start_us < time_us:
-                yield before._replace(end_us=time_us)
-            name = Stage(stage) if verb == Verb.STAGE or before is None else before.stage
-            current[job] = StageInterval(job, name, time_us, self.horizon_us, value)
-        for job in sorted(current):
-            if current[job].start_us < self.horizon_us:
-                yield current[job]
+            now, start_us, speed_ppm = current.get(job, (Stage.WAITING, time_us, 0))
+            if start_us < time_us:
+                yield StageInterval(job, now, start_us, time_us, speed_ppm)
+            current[job] = (_STAGES[stage] if stage else now, time_us, value)
+        for job, (now, start_us, speed_ppm) in sorted(current.items()):
+            if start_us < self.horizon_us:
+                yield StageInterval(job, now, start_us, self.horizon_us, speed_ppm)

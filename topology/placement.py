@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,8 @@ class Placement:
 
 def hosts_of_cubes(cubes: Iterable[int]) -> tuple[int, ...]:
     """The 16 hosts of each cube, in the order of the cubes."""
-    return tuple(host for cube in cubes for host in range(cube * HOSTS_PER_CUBE, (cube + 1) * HOSTS_PER_CUBE))
+    runs = (range(cube * HOSTS_PER_CUBE, (cube + 1) * HOSTS_PER_CUBE) for cube in cubes)
+    return tuple(chain.from_iterable(runs))
 
 
 def place(

@@ -195,7 +195,7 @@ def test_faces_that_a_static_slice_uses() -> None:
     for job, cubes, faces in ((0, (0, 1, 2, 3), 8), (1, (4, 5), 2), (2, (9,), 0)):
         hosts = [host for cube in cubes for host in range(cube * 16, cube * 16 + 16)]
         machine.occupy(job, hosts, cubes=cubes)
-        assert len(machine.holdings[job].faces) == faces
+        assert len(machine.faces(job)) == faces
 
 
 def test_the_log_is_a_declared_table() -> None:
