@@ -171,7 +171,8 @@ def read_summary(file: Path) -> pd.DataFrame:
                 [math.nan if pd.isna(text) else float(text) for text in table[column.name]], dtype="float64"
             )
         else:
-            table[column.name] = table[column.name].astype(column.dtype.value)
+            dtype: Any = column.dtype.value
+            table[column.name] = table[column.name].astype(dtype)
     return table
 
 
