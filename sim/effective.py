@@ -87,11 +87,19 @@ def _study(scenario: Scenario) -> Iterator[Setting]:
         if part is not None:
             shapes = ", ".join(f"{chips} ({shape_of_chips(chips)})" for chips in part.slice_chips)
             yield f"{name}: slices", shapes, ""
-            horizon = seconds(part.horizon) if scenario.failures.log is None else "the window of the log"
-            yield f"{name}: replications", f"{part.replications} of {horizon}", ""
+            yield f"{name}: replications", _histories(scenario, part.replications, part.horizon), ""
     if study.promise is not None:
         slices = ", ".join(f"{count} x {shape}" for shape, count in study.promise.slices.items())
         yield "promise", f"{slices}, {percent(study.promise.time_share)} of the time", ""
+
+
+def _histories(scenario: Scenario, replications: int, horizon_s: float) -> str:
+    log = scenario.failures.log
+    if log is None:
+        return f"{replications} of {seconds(horizon_s)}"
+    return "the window of the log" + (
+        f", {log.shuffles} shuffles of its names" if log.place == "shuffled" else ", once"
+    )
 
 
 def _serving(scenario: Scenario) -> Iterator[Setting]:

@@ -203,15 +203,14 @@ def _agreement(form: str, estimate: Estimate, closed: float | None) -> bool | No
 
 
 def _log_rows(setup: Setup, samples: Sequence[AvailabilitySample], key: Key, host_availability: float) -> list[Row]:
-    """Rows of a real history: mean over shuffles of the placement, interval of the first, spread."""
+    """Rows of a real history: value and interval as means over shuffles of the placement, and the spread of values."""
     study = setup.scenario.study.availability
     assert study is not None
     rows: list[Row] = []
     found = [single_history(sample.capacity[key], study.time_share, setup.streams(0)) for sample in samples]
     for number, form in enumerate(("expected", "guaranteed")):
         values = [pair[number].value for pair in found]
-        first = found[0][number]
-        estimate = first if len(values) == 1 else replace(first, value=float(np.mean(values)))
+        estimate = _over_shuffles([pair[number] for pair in found])
         row = estimate_row(setup, key[1], form, estimate, host_availability)
         if len(values) > 1:
             row["shuffle_low"], row["shuffle_high"] = min(values), max(values)
@@ -220,6 +219,22 @@ def _log_rows(setup: Setup, samples: Sequence[AvailabilitySample], key: Key, hos
         light = mean_estimate([sample.with_light[key] for sample in samples])
         rows.append(estimate_row(setup, key[1], "expected_with_light", light, host_availability))
     return rows
+
+
+def _over_shuffles(estimates: Sequence[Estimate]) -> Estimate:
+    """Mean over shuffles. Intervals come from the same days drawn again in every shuffle, so their ends are averaged.
+
+    A shuffle without variation counts with its value; without variation in any there is no interval.
+    """
+    value = mean_estimate([each.value for each in estimates]).value
+    varies = [not math.isnan(each.half_width) for each in estimates]
+    if not any(varies):
+        return replace(estimates[0], value=value)
+    ends = [
+        (each.ci_low, each.ci_high) if vary else (each.value,) * 2 for each, vary in zip(estimates, varies, strict=True)
+    ]
+    low, high = (mean_estimate([pair[end] for pair in ends]).value for end in (0, 1))
+    return replace(estimates[0], value=value, ci_low=low, ci_high=high)
 
 
 def estimate_row(setup: Setup, chips: int, form: str, estimate: Estimate, host_availability: float) -> Row:
