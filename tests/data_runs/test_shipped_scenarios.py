@@ -1,0 +1,110 @@
+"""Every shipped scenario runs; the closed forms come out; an installed wheel works anywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sim.cli import command_status
+from sim.run_folder import read_tables
+from sim.scenario import load_scenario, shipped_scenarios
+from sim.simulation import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+SHORTER = {
+    "availability": [
+        "study.availability.replications=4", "study.availability.horizon=90 d", "study.delivered.replications=2",
+        "study.delivered.horizon=20 d", "serving.windows={requests: 1000, replications: 2, losses: 2}", "expect=[]",
+        "study.promise=null",
+    ],
+    "closed_form": ["study.availability.replications=4", "study.availability.horizon=90 d", "expect=[]"],
+    "long_reasoning": [
+        "study.availability.replications=4", "study.availability.horizon=90 d",
+        "serving.windows={requests: 1000, replications: 2, losses: 2}",
+    ],
+    "smoke": [],
+}  # fmt: skip
+"""Overrides that keep a run to some seconds."""
+NEED_A_FILE = ("availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour")
+
+
+def test_no_scenario_is_forgotten() -> None:
+    """Goal: the lists here are complete. Method: all shipped names."""
+    assert sorted([*SHORTER, *NEED_A_FILE]) == shipped_scenarios()
+
+
+@pytest.mark.parametrize("name", list(SHORTER))
+def test_shipped_scenarios_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what is shipped works. Method: by name, with shorter horizons, through the command."""
+    overrides = [word for override in SHORTER[name] for word in ("--set", override)]
+    assert command_status(["run", name, *overrides, "--out", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "report: " in printed
+    assert "nan" not in printed
+    tables = read_tables(tmp_path / "run")
+    assert not tables["availability"]["value"].isna().any()
+
+
+def test_closed_form() -> None:
+    """Goal: simulation gives the closed forms. Method: the shipped scenario: all 48 points of `expected` agree, no
+    half-width is over 0.01, `guaranteed` is equal everywhere, and its expectations are met."""
+    result = run(load_scenario("closed_form"))
+    expected = result.availability[result.availability["form"] == "expected"]
+    assert len(expected) == 48
+    assert expected["agrees"].all()
+    half = (expected["ci_high"] - expected["ci_low"]) / 2
+    assert half.max() <= 0.01
+    guaranteed = result.availability[result.availability["form"] == "guaranteed"]
+    assert len(guaranteed) == 48
+    assert guaranteed["agrees"].all()
+    assert (guaranteed["value"] - guaranteed["closed_form"]).abs().max() <= 1e-9
+    assert result.met_expectations
+    assert result.warnings == ()
+    table = result.availability.set_index(["fabric", "form", "slice_chips", "host_availability"])["closed_form"]
+    for chips, share in ((1024, 0.75), (2048, 0.50), (3072, 0.75)):
+        for host in (0.990, 0.995):
+            assert table["reconfigurable", "guaranteed", chips, host] == pytest.approx(share, abs=1e-12)
+    assert table["reconfigurable", "expected", 1024, 0.990] == pytest.approx(0.7474, abs=5e-5)
+    assert table["reconfigurable", "expected", 1024, 0.995] == pytest.approx(0.7515, abs=5e-5)
+    assert table["reconfigurable", "expected", 3072, 0.990] == pytest.approx(0.7420, abs=5e-5)
+    assert table["static_aligned", "expected", 1024, 0.999] == pytest.approx(0.7740, abs=5e-5)
+    assert table["static_aligned", "guaranteed", 1024, 0.999] == pytest.approx(0.25, abs=1e-12)
+
+
+def test_a_wheel_works_elsewhere(tmp_path: Path) -> None:
+    """Goal: an installed opticube needs no checkout. Method: build a wheel, install it with its dependencies into a
+    clean environment, run `smoke` by name in a folder that has a `scenarios/` and a `sim.py` of its own."""
+    quiet = ["--quiet", "--disable-pip-version-check"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+
+    def done(*command: str, cwd: Path = tmp_path) -> str:
+        finished = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        assert finished.returncode == 0, f"{' '.join(command)}\n{finished.stdout}\n{finished.stderr}"
+        return finished.stdout
+
+    done(sys.executable, "-m", "pip", "wheel", *quiet, "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT))
+    (wheel,) = tmp_path.glob("opticube-*.whl")
+    done(sys.executable, "-m", "venv", str(tmp_path / "venv"))
+    python = tmp_path / "venv" / "bin" / "python"
+    done(str(python), "-m", "pip", "install", *quiet, "-c", str(ROOT / "constraints.txt"), str(wheel))
+    place = tmp_path / "place"
+    (place / "scenarios").mkdir(parents=True)
+    (place / "scenarios" / "smoke.yaml").write_text("not: [a scenario")
+    (place / "scenarios" / "__init__.py").write_text("raise ImportError('the wrong scenarios')")
+    (place / "sim.py").write_text("raise ImportError('the wrong sim')")
+    command = tmp_path / "venv" / "bin" / "opticube"
+    text = done(str(command), "run", "smoke", cwd=place)
+    assert "report: runs/smoke-1/report.html" in text
+    names = {path.name for path in (place / "runs" / "smoke-1").iterdir()}
+    assert {"manifest.json", "report.html", "scenario.yaml", "summary.csv", "tables", "plots", "timeline.json"} <= names
+    listed = done(str(command), "list", "scenarios", cwd=place)
+    assert all(name in listed for name in shipped_scenarios())
+    found = done(str(python), "-c", "import opticube; print(opticube.load('smoke').name)", cwd=tmp_path)
+    assert found == "smoke\n"
