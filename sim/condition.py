@@ -1,4 +1,4 @@
-"""One view of what is up: a byte per component, and counters per cube that answer every question at once.
+"""One view of what is up: a byte per component, and the sets and counters that answer every question at once.
 
 The machine keeps two: the truth (`up`) and what the scheduler sees (`believed`), which lags by detection. A dead rack
 or in-rack link takes the 16 hosts of its cube out; optical ends and switches never do.
@@ -72,7 +72,7 @@ class Condition:
 
     `dead_hosts` are the hosts that do not work: they are down, or their rack or an in-rack link of their cube is.
     `shared_out` counts the latter per cube, `ends_out` the dead optical ends per face (cube * 6 + dimension * 2 +
-    side), `out` everything that is down.
+    side).
     """
 
     def __init__(self, pod: AnyPod) -> None:
@@ -87,18 +87,20 @@ class Condition:
         self.ends_out = [0] * (self.cubes * SIDES_PER_CUBE)
         self.ends_out_total = 0
         self.switches_out = 0
-        self.out = 0
 
     def turn(self, kind: ComponentKind, component: int, up: int) -> None:
         """Set one component up (1) or down (0); it must have been the other."""
         bytes_up = self.up[kind]
         assert bytes_up[component] != up, f"{kind} {component} is already {'up' if up else 'down'}"
         bytes_up[component] = up
-        step = 1 - 2 * up
-        self.out += step
+        step = -1 if up else 1
         if kind is HOST:
-            if not self.shared_out[component // HOSTS_PER_CUBE]:
-                (self.dead_hosts.discard if up else self.dead_hosts.add)(component)
+            if self.shared_out[component // HOSTS_PER_CUBE]:
+                pass  # its rack or a link keeps it dead
+            elif up:
+                self.dead_hosts.remove(component)
+            else:
+                self.dead_hosts.add(component)
         elif kind is OCS:
             self.switches_out += step
         elif kind is END:
@@ -116,13 +118,10 @@ class Condition:
         """Whether a host works: itself, its rack and its cube's in-rack links."""
         return host not in self.dead_hosts
 
-    def cube_is_up(self, cube: int) -> bool:
-        """Whether all 16 hosts of a cube work."""
-        return self.dead_hosts.isdisjoint(hosts_of_cube(cube))
-
-    def cube_ends_out(self, cube: int) -> int:
-        """Optical ends of a cube that are dead."""
-        return sum(self.ends_out[cube * SIDES_PER_CUBE : (cube + 1) * SIDES_PER_CUBE]) if self.ends_out_total else 0
+    def dark_cubes(self) -> NDArray[np.bool_]:
+        """A fresh array (C,) of the cubes that have a dead optical end."""
+        ends_out = np.array(self.ends_out).reshape(-1, SIDES_PER_CUBE)
+        return np.asarray(ends_out.any(axis=1), dtype=np.bool_)
 
     def hosts_up(self) -> NDArray[np.bool_]:
         """A fresh array (H,) of the hosts that work."""
@@ -146,4 +145,3 @@ class Condition:
         assert dead == sorted(self.dead_hosts), "hosts that do not work"
         assert self.ends_out_total == len(down[END]), "optical ends out"
         assert self.switches_out == len(down[OCS]), "switches out"
-        assert self.out == sum(len(components) for components in down.values()), "components out"

@@ -307,10 +307,7 @@ class Machine:
 
     def is_hurt(self, job: int) -> bool:
         """Whether the slice needs a component that is down and not yet believed down."""
-        up, believed = self.up, self.believed
-        if up.out == believed.out:
-            return False
-        holding = self.holdings[job]
+        holding, up, believed = self.holdings[job], self.up, self.believed
         if not holding.hosts.isdisjoint(up.dead_hosts - believed.dead_hosts):
             return True
         if self.light is not None and holding.whole and up.switches_out > believed.switches_out:

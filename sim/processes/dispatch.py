@@ -16,13 +16,20 @@ from numpy.typing import NDArray
 from simpy.core import Environment
 from simpy.events import Event
 
-from sim.condition import SIDES_PER_CUBE
-from sim.machine import Machine, Trouble
+from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
 from sim.processes.order import Order, Timer, priority
 from sim.trace import Stage
 from topology.fabric import Fabric
-from topology.placement import hosts_of_cubes, hosts_of_slice, joined, place, replace_cubes, slices_per_host
+from topology.placement import (
+    hosts_of_cubes,
+    hosts_of_slice,
+    joined,
+    place,
+    replace_cubes,
+    slices_per_host,
+    usable_cubes,
+)
 from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, AnyPod, FlatPod
 from topology.shape import Shape, shape_of_chips
 
@@ -160,7 +167,7 @@ class Dispatcher:
         free = machine.free_hosts(job.chips_per_host)
         if not machine.believed.ends_out_total or machine.fabric is Fabric.ANY_HOST or job.hosts < HOSTS_PER_CUBE:
             return free, None
-        dark: Mask = np.array(machine.believed.ends_out).reshape(-1, SIDES_PER_CUBE).max(axis=1) > 0
+        dark = machine.believed.dark_cubes()
         if job.reroute_opt_in:
             return free, dark
         uses_ends = machine.light is not None or job.hosts > HOSTS_PER_CUBE
@@ -206,7 +213,7 @@ class Dispatcher:
             moved = self._move(job)
             if moved is not None:
                 return moved
-        return self._replace(job, trouble)
+        return self._replace(job)
 
     def _can_replace(self, job: Job) -> bool:
         """Whether other hosts or cubes can be joined to those that are good (below a cube a slice is one block)."""
@@ -214,23 +221,22 @@ class Dispatcher:
             return job.hosts > 1
         return self._machine.light is not None and job.hosts >= HOSTS_PER_CUBE
 
-    def _replace(self, job: Job, trouble: Trouble) -> Start | None:
+    def _replace(self, job: Job) -> Start | None:
         """Keep what is good and put free hosts or cubes in the places of what is not."""
         machine = self._machine
         placed, believed = machine.holdings[job.id].placed, machine.believed
         free, avoid = self._free_hosts(job)
         if machine.fabric is Fabric.ANY_HOST:
-            good = [host for host in placed.hosts if believed.host_is_up(host)]
+            good = [host for host in placed.hosts if host not in believed.dead_hosts]
             found = np.flatnonzero(free)[: job.hosts - len(good)].tolist()
             if len(found) + len(good) < job.hosts:
                 return None
             machine.exchange(job.id, good + found)
             return Start(How.REPLACED, False)
         assert job.shape is not None
-        lost = np.zeros(believed.cubes, dtype=np.bool_)
-        for cube in placed.cubes:
-            dark = trouble.end and not job.reroute_opt_in and believed.cube_ends_out(cube) > 0
-            lost[cube] = dark or not believed.cube_is_up(cube)
+        lost = ~usable_cubes(believed.hosts_up())
+        if not job.reroute_opt_in:
+            lost |= believed.dark_cubes()
         placement = replace_cubes(joined(job.shape, placed.cubes), lost, free, avoid)
         if placement is None:
             return None
