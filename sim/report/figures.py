@@ -8,13 +8,17 @@ from sim.report.curves import availability_curves, promise_cubes
 from sim.report.ladder import slice_size_ladder
 from sim.report.story import failure_story
 from sim.report.style import Panels
+from sim.report.variants import variants
 
 
 class Plots:
-    """The pictures of one run. Each method draws anew and returns its axes; `axes.figure.savefig(...)` keeps them."""
+    """The pictures of one run. Each method draws anew and returns its axes; `axes.figure.savefig(...)` keeps them.
+
+    Where other keys than fabric and host availability are swept, they show the first combination of these.
+    """
 
     def __init__(self, tables: Tables, context: ReportContext) -> None:
-        self._tables, self._context = tables, context
+        self._tables, self._context = variants(tables)[0].tables, context
 
     def availability(self) -> Panels:
         """Availability over slice size, a panel per host availability."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 
@@ -14,8 +14,10 @@ from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.html_tables import HtmlTable
 from sim.report.plots import Picture, Rendering
-from sim.report.sentences import answer_sentences, counted, size_sentences
+from sim.report.sentences import answer_sentences
+from sim.report.service_sentences import counted, size_sentences
 from sim.report.style import PAGE_COLOURS, inline_svg
+from sim.report.variants import opening, shown_variants
 from sim.report.words import seconds
 
 LONG_TABLE_ROWS = 14
@@ -102,9 +104,17 @@ def _section(
     """A section about one table; `picture` is the name of its picture, or empty."""
     if is_absent(tables, table):
         return Section(ident=ident, heading=heading, absent=absence(table))
-    words, shown = fill(tables)
+    variants, left = shown_variants(tables)
+    words: list[str] = []
+    shown: list[HtmlTable] = []
+    for label, own in variants:
+        said, filled = fill(own)
+        words += [f"{opening(label)}{text}" for text in said]
+        shown += [replace(each, caption=f"{opening(label)}{each.caption}") for each in filled]
     drawn = _drawn(plots[picture], ident) if picture in plots else None
-    return Section(ident=ident, heading=heading, words=words, picture=drawn, tables=shown)
+    if drawn is not None and variants[0].label:
+        words.append(f"The picture shows the first combination of the swept keys: {variants[0].label}.")
+    return Section(ident=ident, heading=heading, words=[*words, left] if left else words, picture=drawn, tables=shown)
 
 
 def _drawn(picture: Picture | Rendering, ident: str) -> Drawn:

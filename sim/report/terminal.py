@@ -12,6 +12,7 @@ from sim.report.context import ReportContext, Tables, absence, is_absent, table_
 from sim.report.curves import host_values, rows_of_host
 from sim.report.sentences import answer_sentences
 from sim.report.sentences import sentence as sentence
+from sim.report.variants import opening, shown_variants
 from sim.report.words import FORM_ORDER, fabric_words, fabrics_in_order, form_words, host_words, interval_words
 
 NO_VALUE = "-"
@@ -74,7 +75,17 @@ def form_blocks(table: pd.DataFrame) -> list[Block]:
 def availability_table_text(tables: Tables, *, width: int = 100) -> str:
     """Availability in percent of the pod as an aligned table: a row per fabric and slice size, a column per host
     availability, for each form; forms that do not fit beside each other in `width` characters stand below each other.
+    Where other keys are swept too, one such table for each combination of them.
     """
+    shown, left = shown_variants(tables)
+    parts = [
+        "\n\n".join(filter(None, (opening(label).strip(), _one_table_text(own, width=width)))) for label, own in shown
+    ]
+    return "\n\n".join([*parts, left] if left else parts)
+
+
+def _one_table_text(tables: Tables, *, width: int) -> str:
+    """The table of one variant."""
     if is_absent(tables, "availability"):
         return absence("availability")
     table = table_of(tables, "availability")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from sim.report.sentences import (
-    answer_sentences,
-    bigger_words,
-    queue_words,
-    sentence,
-    service_lines,
-    size_sentences,
-    smallest_slice_words,
-)
+from sim.report.context import ReportContext
+from sim.report.page import render_page
+from sim.report.sentences import answer_sentences, sentence
+from sim.report.service_sentences import bigger_words, queue_words, service_lines, size_sentences, smallest_slice_words
+from sim.report.terminal import availability_table_text
 from tests.report import closed
 
 Tables = dict[str, pd.DataFrame]
@@ -147,3 +145,76 @@ def test_cheapest_slice_is_named(tables: Tables) -> None:
     cheapest = rows.loc[rows["chip_s_per_token"].idxmin()]
     line = next(text for text in size_sentences(tables) if f"cheapest on {cheapest['shape']}" in text)
     assert f"{int(cheapest['chips']):,} chips" in line
+
+
+FABRICS = ("reconfigurable", "static_aligned", "static_contiguous", "any_host")
+SUBSETS = [subset for count in range(1, 5) for subset in itertools.combinations(FABRICS, count)]
+FORMS = [(), ("delivered",), ("guaranteed",), ("delivered", "guaranteed"), ("expected_with_light",)]
+
+
+def of_fabrics(tables: Tables, fabrics: tuple[str, ...]) -> Tables:
+    """The rows of some fabrics in every table that has any."""
+    return {
+        name: table[table["fabric"].isin(fabrics)].reset_index(drop=True) if "fabric" in table else table
+        for name, table in tables.items()
+    }
+
+
+@pytest.mark.parametrize("fabrics", SUBSETS, ids="+".join)
+def test_any_fabrics_can_be_spoken_of(tables: Tables, fabrics: tuple[str, ...]) -> None:
+    """Goal: whatever is run can be told. Method: every subset of fabrics with every subset of forms gives sentences,
+    none of which says that there are no curves, or names a fabric that is not there.
+    """
+    for forms in FORMS:
+        chosen = of_fabrics(tables, fabrics)
+        availability = chosen["availability"]
+        chosen["availability"] = availability[availability["form"].isin(("expected", *forms))]
+        text = sentence(chosen)
+        assert "Not in this run" not in text
+        assert ("delivered" not in forms) or "-chip jobs get" in text
+        assert ("guaranteed" not in forms) or "-chip slices a" in text
+        for fabric, word in (("reconfigurable", "reconfigurable"), ("any_host", "ideal switch")):
+            assert fabric in fabrics or word not in text.replace("for reconfigurable ones", "")
+        assert {"static_aligned", "static_contiguous"} & set(fabrics) or "static" not in text.replace("for static", "")
+
+
+def swept(tables: Tables, key: str, values: tuple[str, ...]) -> Tables:
+    """Every table once per value of a swept key, with that key as a further column."""
+    return {
+        name: pd.concat([table.assign(**{key: value}) for value in values], ignore_index=True)
+        for name, table in tables.items()
+    }
+
+
+def test_other_swept_keys_are_told_one_by_one(tables: Tables) -> None:
+    """Goal: no row hides another. Method: sweep a key that no table has a place for; shift the second value's shares;
+    both are printed, each under its own label, in sentences, terminal and page.
+    """
+    both = swept(tables, "health.detection", ("60 s", "2 h"))
+    second = both["availability"]["health.detection"] == "2 h"
+    both["availability"].loc[second, "value"] /= 2
+    text = sentence(both)
+    assert text.count("With health.detection 60 s: ") == text.count("With health.detection 2 h: ") == 1
+    assert text.split("With health.detection 2 h: ")[0] == f"With health.detection 60 s: {sentence(tables)} "
+    table = availability_table_text(both)
+    assert "With health.detection 2 h:" in table
+    assert availability_table_text(tables) in table
+    page = render_page(both, ReportContext(name="swept"), {})
+    assert all(f"With health.detection {value}: Availability of slices" in page for value in ("60 s", "2 h"))
+
+
+def test_keys_that_the_tables_show_are_not_told_again(tables: Tables) -> None:
+    """Goal: no litany. Method: a swept key that is known from the host availability leaves everything as it was."""
+    known = {
+        name: table.assign(rate=table["host_availability"].astype(str)) if "host_availability" in table else table
+        for name, table in tables.items()
+    }
+    assert answer_sentences(known) == answer_sentences(tables)
+    assert availability_table_text(known) == availability_table_text(tables)
+
+
+def test_many_swept_keys_are_counted(tables: Tables) -> None:
+    """Goal: the terminal is not flooded. Method: twenty values give eight blocks and a count of the others."""
+    text = sentence(swept(tables, "run.seed", tuple(map(str, range(20)))))
+    assert text.count("With run.seed ") == 8
+    assert text.endswith("12 more combinations of the swept keys are in the tables and in summary.csv.")
