@@ -108,7 +108,7 @@ def _tables_of(target: str) -> tuple[str, dict[str, pd.DataFrame], Mapping[str, 
 def check_command(target: str, baseline: Path, update: bool, strict: bool, as_json: bool) -> int:
     """Check a run (or a scenario, which is run) against a baseline, or write the baseline with `update`."""
     del strict  # verdicts are exact here: there is nothing inconclusive to fail on
-    stored = None if update else _read_baseline(baseline)
+    stored = None if update else read_baseline(baseline)
     name, tables, manifest = _tables_of(target)
     found = {
         "format": FORMAT,
@@ -163,7 +163,8 @@ def _portable(found: dict[str, Any]) -> dict[str, Any]:
     return found | {"summary": summary}
 
 
-def _read_baseline(path: Path) -> dict[str, Any]:
+def read_baseline(path: Path) -> dict[str, Any]:
+    """A stored baseline; raises InputError where there is none or it is not one."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import sim.report.write
 from sim.result import Result
 from sim.simulation import run
 from tests.run.cases import MACHINE, PROMISE, SERVED, loaded
@@ -21,6 +22,12 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Result:
 def served() -> Result:
     """The result of SERVED, without a folder."""
     return run(loaded(SERVED), workers=1)
+
+
+@pytest.fixture
+def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in this process draw no pictures, which takes longer than all the rest of a small run."""
+    monkeypatch.setattr(sim.report.write, "write_report", lambda *arguments, **options: None)
 
 
 @pytest.fixture

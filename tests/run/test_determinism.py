@@ -76,6 +76,7 @@ class Interrupting:
             raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("crews", ["null", "1"])
 def test_resume_after_an_interruption(tmp_path: Path, crews: str) -> None:
     """Goal: finished points are taken up, lost ones run again, and nobody can tell from the numbers.
@@ -102,6 +103,7 @@ def test_resume_after_an_interruption(tmp_path: Path, crews: str) -> None:
     assert list(out.rglob("*.part")) == []
 
 
+@pytest.mark.usefixtures("without_report")
 def test_parts_of_another_version_are_not_taken_up(tmp_path: Path) -> None:
     """Goal: no run mixes the numbers of two versions. Method: parts that say that they come from another one."""
     scenario, out = loaded(MACHINE), tmp_path / "run"
@@ -132,12 +134,13 @@ def _kill_at(delay_s: float, file: Path, out: Path, workers: int) -> None:
     pytest.fail("workers outlived their parent by five seconds")
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_resume_after_a_kill(tmp_path: Path, machine: Result, machine_file: Path, workers: int) -> None:
     """Goal: kill -9 at any moment costs no more than the points in work. Method: random moments, then `--resume`."""
     out = tmp_path / "run"
     for moment in range(1 if workers == 1 else 6):
-        delay_s = random.uniform(1.0, 5.0)
+        delay_s = random.uniform(1.0, 4.0)
         _kill_at(delay_s, machine_file, out, workers)
         note = f"kill {moment} after {delay_s:.3f} s"
         status = command_status(["run", str(machine_file), "--out", str(out), "--workers", str(workers), "--resume"])
