@@ -20,8 +20,8 @@ from sim.cli_output import say, say_json
 from sim.exit_codes import ExitStatus
 from sim.files import write_whole
 from sim.measure_names import MEASURES
-from sim.run_folder import read_manifest, read_tables, table_digest
-from sim.scenario import load_scenario
+from sim.run_folder import MANIFEST, read_manifest, read_tables, table_digest
+from sim.scenario import load_scenario, shipped_scenarios
 from sim.scenario_faults import nearest
 from topology.errors import refuse
 
@@ -96,7 +96,8 @@ def changes_between(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, M
 
 def _tables_of(target: str) -> tuple[str, dict[str, pd.DataFrame], Mapping[str, Any]]:
     """Name, tables and manifest of a run folder, or of a scenario that is run for the purpose."""
-    if (Path(target) / "manifest.json").exists():
+    is_run = (Path(target) / MANIFEST).exists() or (Path(target).is_dir() and target not in shipped_scenarios())
+    if is_run:
         manifest = read_manifest(Path(target))
         return str(manifest.get("name", target)), read_tables(Path(target)), manifest
     from sim.simulation import run

@@ -138,9 +138,15 @@ def _kill_at(delay_s: float, file: Path, out: Path, workers: int) -> None:
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_resume_after_a_kill(tmp_path: Path, machine: Result, machine_file: Path, workers: int) -> None:
     """Goal: kill -9 at any moment costs no more than the points in work. Method: random moments, then `--resume`."""
-    out = tmp_path / "run"
-    for moment in range(1 if workers == 1 else 6):
-        delay_s = random.uniform(1.0, 4.0)
+    out, longest_s, moments = tmp_path / "run", 4.0, 1
+    if workers > 1:
+        began = time.monotonic()
+        _kill_at(600.0, machine_file, out, workers)
+        longest_s, moments = time.monotonic() - began, 6
+        assert differing(files_of(out), bytes_of(machine)) == [], "it was given the time to finish"
+        shutil.rmtree(out)
+    for moment in range(moments):
+        delay_s = random.uniform(0.25, 1.0) * longest_s
         _kill_at(delay_s, machine_file, out, workers)
         note = f"kill {moment} after {delay_s:.3f} s"
         status = command_status(["run", str(machine_file), "--out", str(out), "--workers", str(workers), "--resume"])

@@ -363,7 +363,10 @@ def test_damaged_folders(
     folder = tmp_path / "run"
     shutil.copytree(folder_of(machine), folder)
     spoil(folder)
-    for arguments in (["report", str(folder)], ["compare", str(folder_of(machine)), str(folder)]):
+    commands = [["report", str(folder)], ["compare", str(folder_of(machine)), str(folder)]]
+    if folder.exists():
+        commands.append(["check", str(folder), "--baseline", str(tmp_path / "base.json"), "--update"])
+    for arguments in commands:
         assert command_status(arguments) == 2
         printed = capsys.readouterr()
         assert printed.out == ""
