@@ -7,7 +7,7 @@ import pandas as pd
 from sim.report.context import Tables, is_absent, table_of
 from sim.report.curves import host_key
 from sim.report.phrases import LIGHT, WIRES, hosts_words, how_words, slashed, spoken_fabrics
-from sim.report.words import category_words, count_words, fabric_words, host_words, listed, number, percent
+from sim.report.words import category_words, count_words, fabric_words, host_words, listed, number
 
 WORSE = 0.01
 """A service does worse when its tokens in time are lower by more than this."""
