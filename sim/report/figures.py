@@ -8,7 +8,7 @@ from sim.report.curves import availability_curves, promise_cubes
 from sim.report.ladder import slice_size_ladder
 from sim.report.story import failure_story
 from sim.report.style import Panels
-from sim.report.variants import variants
+from sim.report.variants import variants_of
 
 
 class Plots:
@@ -18,7 +18,7 @@ class Plots:
     """
 
     def __init__(self, tables: Tables, context: ReportContext) -> None:
-        self._tables, self._context = variants(tables)[0].tables, context
+        self._tables, self._context = variants_of(tables)[0].tables, context
 
     def availability(self) -> Panels:
         """Availability over slice size, a panel per host availability."""

@@ -18,7 +18,7 @@ from sim.report.curves import promise_cubes as promise_cubes
 from sim.report.ladder import slice_size_ladder as slice_size_ladder
 from sim.report.story import failure_story as failure_story
 from sim.report.style import Panels, png_bytes, svg_text
-from sim.report.variants import opening, variants
+from sim.report.variants import opening, variants_of
 
 Draw = Callable[..., Panels]
 
@@ -76,7 +76,7 @@ def draw_pictures(
 def _picture(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | None, *, narrow: bool) -> Picture:
     """Draw one picture, of the first combination of the swept keys that have no place in it (named in the title)."""
     _, title, draw = DRAWINGS[name]
-    label, tables = variants(tables)[0]
+    label, tables = variants_of(tables)[0]
     extra = {"limits": limits} if name == "slice_sizes" else {}
     return Picture(
         name=name,

@@ -101,7 +101,7 @@ def queue_words(rows: pd.DataFrame) -> str:
     for verdict, mine in found:
         if verdict != "stable":
             where = [fabric_words(str(fabric)) for fabric in dict.fromkeys(mine["fabric"])]
-            said.append(f"queue {verdict} in {_up_to(mine)} of the windows ({listed(where)})")
+            said.append(f"queue {verdict} {_up_to(mine)} of the time ({listed(where)})")
     return ", ".join(said)
 
 

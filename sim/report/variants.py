@@ -32,7 +32,7 @@ class Variant(NamedTuple):
     tables: Tables
 
 
-def variants(tables: Tables) -> list[Variant]:
+def variants_of(tables: Tables) -> list[Variant]:
     """The variants of a run in the order of its sweep: at least one, a single one where every row has its own place."""
     swept = _swept_keys(tables)
     crowded = any(
@@ -49,7 +49,7 @@ def variants(tables: Tables) -> list[Variant]:
 
 def shown_variants(tables: Tables) -> tuple[list[Variant], str]:
     """The variants that are printed, and a sentence about those that are not (empty where all are)."""
-    found = variants(tables)
+    found = variants_of(tables)
     if len(found) <= VARIANTS_SHOWN:
         return found, ""
     left = len(found) - VARIANTS_SHOWN
