@@ -110,7 +110,7 @@ def test_queues_are_named_by_their_worst(tables: Tables) -> None:
             for verdict, share in zip(("overloaded", "backlogged", "stable"), shares, strict=True)
         ]
     )
-    assert queue_words(rows) == "queue overloaded in 40 % of the windows (static aligned)"
+    assert queue_words(rows) == "queue overloaded 40 % of the time (static aligned)"
     assert queue_words(rows[rows["fabric"] == "reconfigurable"]) == "queue stable"
     assert queue_words(rows.iloc[:0]) == ""
     assert len(service_lines(tables)) == 2
