@@ -96,10 +96,7 @@ def build_setup(scenario: Scenario) -> Setup:
         failure_mode(
             kind,
             counts[kind],
-            failure_rate_per_s=section.failure_rate,
-            availability=section.availability,
-            life=section.life,
-            repair=section.repair,
+            **section.given(),
             rest_s=scenario.health.rest_s(kind.value),
             stationary=scenario.run.start == "stationary",
         )

@@ -78,7 +78,9 @@ def run_scenario(
     if resume and out is None:
         raise typer.BadParameter("--resume needs --out DIR, the folder to go on with")
     from sim.cli_scenarios import load_all
+    from sim.executors import worker_count
 
+    worker_count(workers)
     load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported
     from sim.commands import run_command
 
@@ -217,7 +219,8 @@ def command_status(arguments: Sequence[str]) -> int:
     except typer.Abort:
         return _tell(KeyboardInterrupt(), arguments)
     except UsageError as error:
-        _say([_usage_line(error)])
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # `opticube` alone: the help itself, not a complaint
+        _say([str(error)] if is_help else [_usage_line(error)])
         return ExitStatus.BAD_INPUT
     except BaseException as error:
         if isinstance(error, SystemExit | GeneratorExit):

@@ -41,18 +41,7 @@ def _pod(scenario: Scenario) -> Iterator[Setting]:
 
 def _modes(scenario: Scenario) -> Iterator[tuple[str, FailureMode]]:
     for kind, section in scenario.failures.named().items():
-        yield (
-            kind.value,
-            failure_mode(
-                kind,
-                1,
-                failure_rate_per_s=section.failure_rate,
-                availability=section.availability,
-                life=section.life,
-                repair=section.repair,
-                rest_s=scenario.health.rest_s(kind.value),
-            ),
-        )
+        yield kind.value, failure_mode(kind, 1, **section.given(), rest_s=scenario.health.rest_s(kind.value))
 
 
 def _failures(scenario: Scenario) -> Iterator[Setting]:

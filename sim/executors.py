@@ -13,14 +13,24 @@ from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from topology.errors import EnvironmentFault
+from topology.errors import EnvironmentFault, refuse
 
 R = TypeVar("R")
 
 
+WORKERS_PER_CORE_MAX = 16
+"""More processes than this for each core only take memory."""
+
+
 def worker_count(workers: int | None) -> int:
-    """Number of worker processes: as asked, else one per core this process may use."""
-    return workers if workers is not None else len(os.sched_getaffinity(0))
+    """Number of worker processes: as asked, else one per core this process may use; refuses what no core could feed."""
+    cores = len(os.sched_getaffinity(0))
+    if workers is None:
+        return cores
+    if not 1 <= workers <= WORKERS_PER_CORE_MAX * cores:
+        what = f"{workers} worker processes on {cores} cores"
+        raise refuse("--workers", what, f"write a number from 1 to {WORKERS_PER_CORE_MAX * cores}")
+    return workers
 
 
 @contextmanager

@@ -137,6 +137,11 @@ def failure_mode(
     )
 
 
+def too_many_outages(mode: FailureMode, horizon_s: float) -> bool:
+    """Whether one history of a population would hold more outages than can be drawn."""
+    return mode.failures_per_s * horizon_s > MOST_OUTAGES
+
+
 def to_us(seconds: NDArray[np.float64]) -> Ints:
     """Whole microseconds, at least one, at most `LONGEST_US`."""
     return np.rint(np.clip(seconds * US_PER_S, 1.0, float(LONGEST_US))).astype(np.int64)
@@ -229,7 +234,7 @@ def sorted_outages(
 def draw_outages(lives: Lives, horizon_us: int) -> Outages:
     """The history of one population up to the horizon (half-open), with unlimited crews."""
     mode = lives.mode
-    if mode.failures_per_s * horizon_us / US_PER_S > MOST_OUTAGES:
+    if too_many_outages(mode, horizon_us / US_PER_S):
         raise refuse(
             f"failures.{mode.kind}",
             f"about {mode.failures_per_s * horizon_us / US_PER_S:.2g} outages within the horizon",

@@ -213,6 +213,8 @@ class Lognormal:
         """Refuse a coefficient of variation or mean that is no positive number."""
         _check_mean(self.mean)
         _check_positive("cv", self.cv, "cv: 2")
+        if self.cv > 1000:
+            raise ValueError(f"cv of {self.cv:g}: write a number of at most 1000")
 
     @property
     def mean_s(self) -> float:

@@ -76,7 +76,7 @@ class RepairPolicy:
     def __post_init__(self) -> None:
         """Refuse a number of crews that is no whole number of at least 1."""
         if self.crews is not None and (isinstance(self.crews, bool) or self.crews < 1):
-            raise ValueError(f"crews must be a whole number of at least 1, or left out for no limit, not {self.crews}")
+            raise ValueError(f"{self.crews} crews: write a whole number of at least 1, or leave it out for no limit")
 
     def rank(self, kind: str) -> int:
         """Place of `kind` in the queue for crews: the lowest is served first, equals in order of arrival."""

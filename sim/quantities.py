@@ -80,7 +80,10 @@ def parse_quantity(value: object, unit: Unit) -> float:
     Raises `AdviceError` for anything else: no unit, an unknown unit, a unit of another kind, not finite, out of bounds.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise AdviceError(f"{_shown(value)} is not {_wanted(unit)}", _examples(unit))
+        names = {type(None): "nothing", bool: "true or false", list: "a list", dict: "a mapping"}
+        raise AdviceError(
+            f"{names.get(type(value), _shown(value))} stands where {_wanted(unit)} is due", _examples(unit)
+        )
     number = _from_text(value, unit) if isinstance(value, str) else _from_number(value, unit)
     try:
         return unit.check(number)
@@ -161,6 +164,10 @@ def _out_of_bounds(value: object, number: float, unit: Unit) -> AdviceError:
         return AdviceError(f"{_shown(value)} is negative", _examples(unit))
     if number == 0:
         return AdviceError(f"{_shown(value)} is zero, and must be above it", _examples(unit))
+    if number >= unit.high:
+        return AdviceError(
+            f"{_shown(value)} is too much", f"write less than `{unit.high:g} {unit.symbol}`".replace(" 1`", "`")
+        )
     return AdviceError(f"{_shown(value)} is not {unit.range_text()}", _examples(unit))
 
 

@@ -150,12 +150,12 @@ CHIP_HOURS = TableSpec(
 )
 FAILURE_STORY = TableSpec(
     "failure_story",
-    "second of one failure of one replica",
+    "instant (a second, or more of a long recovery) of one failure of one replica",
     (
         FABRIC,
         SERVICE,
         Column("t_s", DType.FLOAT, "s", "time from the loss"),
-        Column("tokens_per_s", DType.FLOAT, "1/s", "tokens delivered in this second"),
+        Column("tokens_per_s", DType.FLOAT, "1/s", "tokens delivered per second until the next row"),
         Column("stage", DType.TEXT, "", "what the lost replica does: running, detecting, evicting, ..."),
         Column("replicas_up", DType.INT, "", "replicas that serve"),
     ),

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.histories import failure_mode
+from sim.condition import component_counts
+from sim.histories import US_PER_S, failure_mode, too_many_outages
 from sim.measure_names import MEASURES, bound_unit
 from sim.quantities import AdviceError, parse_quantity
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
@@ -38,6 +39,8 @@ def check_scenario(scenario: Scenario) -> list[Problem]:
     problems += [*_failures(scenario), *_nothing_asked(scenario)]
     if pod is not None:
         problems += [*_log_fits(scenario, pod), *_sizes(scenario, pod), *_services(scenario, pod)]
+    if pod is not None and not problems:
+        problems += _outages(scenario, pod)
     return problems
 
 
@@ -94,15 +97,7 @@ def _failures(scenario: Scenario) -> Iterator[Problem]:
             yield path, f"a flat machine has no {kind.value}", "remove it"
             continue
         try:
-            failure_mode(
-                kind,
-                1,
-                failure_rate_per_s=section.failure_rate,
-                availability=section.availability,
-                life=section.life,
-                repair=section.repair,
-                rest_s=scenario.health.rest_s(kind.value),
-            )
+            failure_mode(kind, 1, **section.given(), rest_s=scenario.health.rest_s(kind.value))
         except ValueError as error:
             yield (path, *split_advice(str(error)))
     if failures.log is None:
@@ -117,6 +112,19 @@ def _failures(scenario: Scenario) -> Iterator[Problem]:
         yield ("failures", "log", "path"), f"there is no file `{log.path}`", f"check the path; {PUBLISHED[log.format]}"
     if log.shuffles > 1 and log.place == "by_number":
         yield ("failures", "log", "shuffles"), "nodes placed by number are not shuffled", "write `place: shuffled`"
+
+
+def _outages(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
+    """No history may hold more outages than a computer can."""
+    counts, study = component_counts(pod), scenario.study
+    for kind, section in scenario.failures.named().items():
+        mode = failure_mode(kind, counts[kind], **section.given(), rest_s=scenario.health.rest_s(kind.value))
+        for name, part in (("availability", study.availability), ("delivered", study.delivered)):
+            logged = scenario.failures.log is not None and name == "availability"
+            if part is not None and not logged and too_many_outages(mode, part.horizon):
+                what = f"about {mode.failures_per_s * part.horizon:.2g} outages of {kind.value} in each replication"
+                write = f"write longer lives (`failures.{kind.value}`), or a shorter horizon"
+                yield ("study", name, "horizon"), what, write
 
 
 def _log_fits(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
@@ -136,14 +144,12 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
             "the scenario asks for nothing",
             "write `study:` with availability, delivered or promise, or `serving:`",
         )
+    warmup_us = round(scenario.run.warmup * US_PER_S)
     for name, part in (("availability", study.availability), ("delivered", study.delivered)):
-        if part is not None and part.horizon <= scenario.run.warmup:
-            path: KeyPath = ("study", name, "horizon")
-            yield (
-                path,
-                "the horizon ends within the warm-up `run.warmup`",
-                "write a longer horizon or a shorter warm-up",
-            )
+        path: KeyPath = ("study", name, "horizon")
+        if part is not None and round(part.horizon * US_PER_S) <= warmup_us:
+            what = "the horizon ends within the warm-up `run.warmup`" if warmup_us else "the horizon is under 1 us"
+            yield path, what, "write a longer horizon or a shorter warm-up"
     serving = scenario.serving
     if serving is not None and serving.weights == "availability" and study.availability is None:
         what = "`availability` needs the histories of `study.availability`, which is not there"
@@ -188,20 +194,23 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
         if (service.slice is None) == (service.slice_chips is None):
             yield path, "a service needs either `slice` or `slice_chips`", "write for example `slice: 8x8x16`"
             continue
-        yield from _load(service, path)
+        yield from _load(service, path, scenario.serving.windows.requests if scenario.serving is not None else 1)
         yield from _batching(service, path)
         yield from _fits(service, path, pod, used)
         yield from _memory(service, path)
         used += service.replicas * service.shape().chips
 
 
-def _load(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
-    """How many requests arrive, and whether a batch can carry them."""
+def _load(service: ServiceSection, path: KeyPath, requests: int) -> Iterator[Problem]:
+    """How many requests arrive, and that a window of them ends (of a load this is known when it runs)."""
     own_rate = service.requests.kind in ("azure_2023_conv", "trace")  # known without reading the trace
     if service.load is not None and service.rate is not None:
         yield (*path, "rate"), "`load` and `rate` both say how many requests arrive", "keep one of the two"
     elif service.load is None and service.rate is None and not own_rate:
         yield path, "nothing says how many requests arrive", "write `load: 0.7` or `rate: 5 requests/s`"
+    fault = service.rate_fault(service.rate, requests) if service.rate is not None else None
+    if fault is not None:
+        yield (*path, "rate"), *fault
 
 
 def _batching(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
@@ -244,7 +253,7 @@ def _memory(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
     key = "slice" if service.slice is not None else "slice_chips"
     model, chip, network = MODELS[service.model], CHIPS[service.chip], circuit_slice(service.shape().dimensions)
     try:
-        require_fit(model, chip, network, service.requests.longest_tokens, service.memory())
+        require_fit(model, chip, network, service.longest_reserved_tokens, service.memory())
     except InputError as error:
         for fault in error.faults:
             of_slice = fault.where == "slice"

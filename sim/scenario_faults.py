@@ -16,6 +16,9 @@ from topology.errors import Fault
 FAULTS_MAX = 50
 """More faults than this are counted, not listed."""
 
+WORDS_MAX = 400
+"""Longer words about what is wrong are cut: they repeat what stands in the file."""
+
 PUBLISHED = {
     "lanl": "Los Alamos publishes its failure data 1996 to 2005 as release LA-UR-05-7318 (also in "
     "github.com/Derek-Jones/ESEUR-code-data, reliability/)",
@@ -39,6 +42,7 @@ def dotted(path: Sequence[str | int]) -> str:
 def fault_at(document: Document, path: KeyPath, what: str, write: str) -> Fault:
     """A fault of the value at `path`, with the place where it was written."""
     name = dotted(path)
+    what = what if len(what) <= WORDS_MAX else f"{what[: WORDS_MAX // 2]} ... {what[-WORDS_MAX // 4 :]}"
     return Fault(document.place(path), f"{name}: {what}" if name else what, write)
 
 
@@ -136,6 +140,8 @@ def _fault(
         known = re.findall(r"'([^']*)'", str(context.get("expected", "")))
         if isinstance(value, list):
             return fault_at(document, path, "a list stands where one value is due", _sweep_hint(path))
+        if value is None:
+            return fault_at(document, path, "no value is given", nearest("", known))
         return fault_at(document, path, f"{_shown(value)} is not known here", nearest(str(value), known))
     if kind.startswith("union_tag"):
         return _fault_of_kind(item, path, document, value)
@@ -182,6 +188,8 @@ def _words(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) 
         noun, write = wanted[kind]
         if isinstance(value, list) and noun not in ("a list", "a mapping"):
             return "a list stands where one value is due", _sweep_hint(path)
+        if value is None:
+            return f"no value is given where {noun} is due", write
         is_what = "" if isinstance(value, bool) else f"is {type_in_words(value)}, "
         return f"{_shown(value)} {is_what or 'is '}not {noun}", write
     bounds = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than"),

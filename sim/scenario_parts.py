@@ -69,7 +69,10 @@ def grid_text(value: object) -> object:
     return "x".join(str(int(part)) for part in parts)
 
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Replications = Annotated[int, Field(ge=1, le=100_000)]
+Cubes = Annotated[int, Field(ge=1, le=10_000)]
+Hosts = Annotated[int, Field(ge=1, le=160_000)]
 SliceChips = Annotated[int, BeforeValidator(chips_of, json_schema_input_type=int | str)]
 ShapeText = Annotated[str, BeforeValidator(shape_text, json_schema_input_type=str)]
 GridText = Annotated[str, BeforeValidator(grid_text, json_schema_input_type=str)]
@@ -91,12 +94,12 @@ class PodSection(Section):
     """`cubes`: a pod of cubes of 64 chips. `flat`: hosts of 4 chips without cubes or torus, for comparison."""
     generation: str | None = None
     """A pod by name: `v4` (64 cubes), `v5p` (140), `tpu7x` (144). v4 where neither this nor `cubes` is given."""
-    cubes: Count | None = None
+    cubes: Cubes | None = None
     """Number of cubes, in place of a generation."""
     grid: GridText | None = None
     """How the cubes of a static pod are cabled, in cubes, such as `4x4x4`; the most cubic one if left out
     (assumption)."""
-    hosts: Count | None = None
+    hosts: Hosts | None = None
     """Number of hosts of a flat machine."""
     fabric: Fabric = Fabric.RECONFIGURABLE
     """`reconfigurable` (any usable cubes), `static_aligned` (fixed blocks), `static_contiguous` (boxes of the torus of
@@ -126,6 +129,15 @@ class ComponentSection(Section):
     repair: Law | None = None
     """Law of the repair. With an availability: without detection, diagnosis and burn-in. Without one: with them."""
 
+    def given(self) -> dict[str, Any]:
+        """What is said here, as `sim.histories.failure_mode` takes it."""
+        return {
+            "failure_rate_per_s": self.failure_rate,
+            "availability": self.availability,
+            "life": self.life,
+            "repair": self.repair,
+        }
+
 
 class LogSection(Section):
     """Outages of hosts as they happened, from a file of your own."""
@@ -145,7 +157,7 @@ class LogSection(Section):
     """Keep only outages of these causes; all where it is empty."""
     place: Literal["by_number", "shuffled"] = "by_number"
     """`by_number`: node k of the log is host k. `shuffled`: names are dealt to hosts by seeded shuffles."""
-    shuffles: Count = 1
+    shuffles: Replications = 1
     """How many shuffles; the spread over them is printed."""
 
 
@@ -180,7 +192,7 @@ class AvailabilityStudy(Section):
     """The share of time for which `guaranteed` must hold."""
     horizon: PositiveSeconds = 365 * 86400.0
     """Simulated time of each replication (a log gives its own window instead)."""
-    replications: Count = 64
+    replications: Replications = 64
     """Independent histories; at least 2 give an interval."""
 
 
@@ -191,7 +203,7 @@ class DeliveredStudy(Section):
     """Slice sizes, in chips."""
     horizon: PositiveSeconds = 90 * 86400.0
     """Simulated time of each replication."""
-    replications: Count = 8
+    replications: Replications = 8
     """Independent histories; at least 2 give an interval."""
 
 

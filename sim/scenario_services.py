@@ -19,9 +19,10 @@ from workloads.requests import FixedLengths, LognormalLengths
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching
 from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin, Router
 
-Load = Annotated[float, Unit("1", low=0.0, open_ends=True)]
+Load = Annotated[float, Unit("1", low=0.0, high=100.0, open_ends=True)]
 """A share of capacity; above 1 is overload."""
-Rate = Annotated[float, Unit("1/s", open_ends=True)]
+RATE_MAX_PER_S = 1e9
+Rate = Annotated[float, Unit("1/s", high=RATE_MAX_PER_S, open_ends=True)]
 """Requests per second."""
 
 
@@ -85,6 +86,8 @@ BatchingSection = Annotated[
     Annotated[ContinuousSection, Tag("continuous")] | Annotated[ChunkedPrefillSection, Tag("chunked_prefill")],
     kind_or("continuous"),
 ]
+WINDOW_MAX_S = 365 * 86_400.0
+"""A steady window that takes longer than a year says nothing that a shorter one does not."""
 ROUTERS: dict[str, Router] = {rule.kind: rule for rule in (LeastOutstanding(), RoundRobin(), RandomRouter())}
 
 PLUG_INS: dict[str, tuple[Any, ...]] = {
@@ -101,11 +104,11 @@ PLUG_INS: dict[str, tuple[Any, ...]] = {
 class WindowsSection(Section):
     """How much of the service is simulated token by token: windows, weighted to the horizon."""
 
-    requests: Count = 100_000
-    """Requests of each steady window, one window per number of replicas up."""
-    replications: Count = 4
+    requests: Annotated[int, Field(ge=100, le=10_000_000)] = 100_000
+    """Requests of each steady window, one window per number of replicas up; at least 100."""
+    replications: Annotated[int, Field(ge=1, le=10_000)] = 4
     """Independent windows; at least 2 give an interval."""
-    losses: Annotated[int, Field(ge=0)] = 32
+    losses: Annotated[int, Field(ge=0, le=100_000)] = 32
     """Windows around sampled losses and recoveries."""
 
 
@@ -166,6 +169,16 @@ class ServiceSection(Section):
     max_batch: MaxBatch = 256
     """Most sequences of a batch, or `unlimited`."""
 
+    def rate_fault(self, rate_per_s: float, requests: int) -> tuple[str, str] | None:
+        """What is wrong with a rate at which `requests` arrive, and what to write; None where nothing is."""
+        if requests / rate_per_s > WINDOW_MAX_S:
+            years = requests / rate_per_s / WINDOW_MAX_S
+            what = f"{requests:,} requests at {rate_per_s:.3g} requests/s take {years:,.1f} years"
+            return what, "write a higher rate or load, or fewer `serving.windows.requests`, so that a year is enough"
+        if rate_per_s >= RATE_MAX_PER_S:
+            return f"{rate_per_s:.3g} requests/s are more than the clock can tell apart", "write a lower rate or load"
+        return None
+
     def shape(self) -> Shape:
         """The shape of one replica's slice."""
         return parse_shape(self.slice) if self.slice is not None else shape_of_chips(self.slice_chips or 0)
@@ -180,6 +193,13 @@ class ServiceSection(Section):
     def router_rule(self) -> Router:
         """The rule by which a replica is chosen."""
         return ROUTERS[self.router]
+
+    @property
+    def longest_reserved_tokens(self) -> int:
+        """The most tokens of cache that one request takes: its own at its end, or what `cache` reserves for it."""
+        longest = self.requests.longest_tokens
+        reserves = isinstance(self.cache, Contiguous)
+        return max(longest, self.cache.reserved_tokens(longest, 1)) if reserves else longest
 
     def memory(self) -> MemorySettings:
         """How a replica uses its memory."""

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[PointResult]) -> list[str]:
     """All warnings of a run, in words."""
-    return [*_idle_keys(scenario, points, results), *_queues(results), *_disagreements(results)]
+    return [
+        *_idle_keys(scenario, points, results),
+        *_queues(results),
+        *_losses_left_out(points, results),
+        *_disagreements(results),
+    ]
 
 
 def _values_digest(result: PointResult) -> str:
@@ -55,7 +60,23 @@ def _queues(results: Sequence[PointResult]) -> Iterator[str]:
         for _, row in loads.iterrows():
             value: Any = row["value"]
             if value >= 1.0:
-                seen[f"{row['service']}: overloaded, requests arrive at {value:.0%} of its capacity"] = None
+                seen[f"{row['service']}: overloaded, requests arrive at {value:.0%} of what it could serve"] = None
+    yield from seen
+
+
+def _losses_left_out(points: Sequence[Point], results: Sequence[PointResult]) -> Iterator[str]:
+    """Services whose recoveries take too long, or meet too many requests, to be simulated token by token."""
+    seen: dict[str, None] = {}
+    for point, result in zip(points, results, strict=True):
+        serving, table = point.scenario.serving, result.tables.get("service", pd.DataFrame())
+        if serving is None or serving.windows.losses == 0 or table.empty:
+            continue
+        told = set(table.loc[table["measure"] == "tokens_missed_per_loss", "service"])
+        for service in serving.services:
+            if service.name not in told:
+                seen[
+                    f"{service.name}: a recovery meets too many requests to be simulated; what losses cost is left out"
+                ] = None
     yield from seen
 
 

@@ -11,6 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+CLOCK_MAX_S = 1e12
+"""Times beyond this (31,700 years) do not fit the clock, which counts microseconds in 64 bits."""
+RATE_MAX_PER_S = 1e6
+"""More failures per second than the clock can tell apart."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -32,6 +37,8 @@ class Unit:
         """The allowed range in words."""
         if self.high == math.inf:
             return "a finite number above 0" if self.open_ends else f"a finite number of at least {self.low:g}"
+        if self.symbol != "1":
+            return f"{'above' if self.open_ends else 'at least'} {self.low:g} and at most {self.high:g} {self.symbol}"
         return f"a share {'strictly ' if self.open_ends else ''}between {self.low:g} and {self.high:g}"
 
     def convert(self, value: object, info: Any) -> float:
@@ -64,9 +71,9 @@ class Unit:
         return {"anyOf": [{"type": "number"}, {"type": "string"}], "unit": self.symbol}
 
 
-Seconds = Annotated[float, Unit("s")]
-PositiveSeconds = Annotated[float, Unit("s", open_ends=True)]
-PerSecond = Annotated[float, Unit("1/s")]
+Seconds = Annotated[float, Unit("s", high=CLOCK_MAX_S)]
+PositiveSeconds = Annotated[float, Unit("s", high=CLOCK_MAX_S, open_ends=True)]
+PerSecond = Annotated[float, Unit("1/s", high=RATE_MAX_PER_S)]
 Bytes = Annotated[float, Unit("byte")]
 BytesPerSecond = Annotated[float, Unit("byte/s", open_ends=True)]
 FlopsPerSecond = Annotated[float, Unit("1/s", open_ends=True)]

@@ -24,7 +24,7 @@ from workloads.azure_2023 import (
     prompt_probabilities,
     prompt_quantiles,
 )
-from workloads.requests import LengthLaw, Requests
+from workloads.requests import LATEST_NS, LengthLaw, Requests
 from workloads.traces import cached_azure_2023
 
 Uniforms: TypeAlias = Callable[[str, int, int], NDArray[np.float64]]
@@ -57,8 +57,12 @@ def gamma_gaps(u: NDArray[np.float64], cv: float) -> NDArray[np.float64]:
 
 
 def arrival_times_ns(gaps: NDArray[np.float64], rate_per_s: float) -> NDArray[np.int64]:
-    """Arrival times in ns from gaps of mean 1: the first request arrives one gap after the start of the window."""
-    return np.cumsum(np.rint(gaps * (1e9 / rate_per_s)).astype(np.int64))
+    """Arrival times in ns from gaps of mean 1: the first request arrives one gap after the start of the window.
+
+    Gaps are cut where all of them together would pass `LATEST_NS`.
+    """
+    longest_ns = float(LATEST_NS // max(gaps.size, 1))
+    return np.cumsum(np.rint(np.minimum(gaps * (1e9 / rate_per_s), longest_ns)).astype(np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +101,7 @@ class GammaRequests:
     def __post_init__(self) -> None:
         """Refuse a variation that no gap can have."""
         if not 0.01 <= self.cv <= 20:
-            raise ValueError(f"cv must lie between 0.01 and 20, not {self.cv:g}")
+            raise ValueError(f"cv of {self.cv:g}: write a number between 0.01 and 20")
 
     @property
     def longest_tokens(self) -> int:

@@ -164,7 +164,7 @@ class Contiguous:
     def __post_init__(self) -> None:
         """Refuse a longest request below one block."""
         if self.max_model_len < BLOCK_TOKENS:
-            raise ValueError(f"max_model_len must be at least {BLOCK_TOKENS}, not {self.max_model_len}")
+            raise ValueError(f"max_model_len of {self.max_model_len}: write a whole number of at least {BLOCK_TOKENS}")
 
     def reserved_tokens(self, input_tokens: int, output_tokens: int) -> int:
         """Tokens reserved for a request from admission to its end (its cache ends at in + out - 1 tokens)."""

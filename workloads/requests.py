@@ -14,6 +14,8 @@ from topology.errors import Fault, InputError
 
 MAX_TOKENS = 2**40
 """Above any request: keeps sums of lengths far from the end of int64."""
+LATEST_NS = 2**60
+"""No request arrives later (36 years): the token kernel's clock ends at twice that."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class FixedLengths:
     def __post_init__(self) -> None:
         """Refuse a length below one token."""
         if not 1 <= self.tokens <= MAX_TOKENS:
-            raise ValueError(f"tokens must be at least 1, not {self.tokens}")
+            raise ValueError(f"tokens of {self.tokens}: write a whole number of at least 1")
 
     @property
     def longest_tokens(self) -> int:
@@ -104,14 +106,20 @@ class LognormalLengths:
     def __post_init__(self) -> None:
         """Refuse a law without mass between its bounds."""
         if not (math.isfinite(self.mean) and self.mean > 0 and math.isfinite(self.cv) and self.cv > 0):
-            raise ValueError(f"mean and cv must be positive, not {self.mean:g} and {self.cv:g}")
+            raise ValueError(
+                f"mean and cv must be above 0, not {self.mean:g} and {self.cv:g}: write such as `mean: 1024, cv: 1`"
+            )
+        if self.mean > MAX_TOKENS or self.cv > 1000:
+            raise ValueError(f"mean {self.mean:g} and cv {self.cv:g} are out of reach: write a cv of at most 1000")
         if not 1 <= self.min <= self.max <= MAX_TOKENS:
-            raise ValueError(f"1 <= min <= max must hold, not min {self.min} and max {self.max}")
+            raise ValueError(
+                f"1 <= min <= max must hold, not min {self.min} and max {self.max}: write a max above the min"
+            )
         low, high = self._share_bounds()
         if not high - low > 1e-6:
             raise ValueError(
                 f"almost no value of mean {self.mean:g} and cv {self.cv:g} lies between {self.min} and {self.max}: "
-                "move the bounds towards the mean"
+                "write bounds nearer to the mean"
             )
 
     @property

@@ -19,6 +19,8 @@ from workloads.serving.service import ServiceConfig, capacity_requests_per_s, sa
 
 CAPACITY_REQUESTS = 20_000
 """Requests of the search for the capacity of a replica (design: interfaces, section 1)."""
+LADDER_REQUESTS_LEAST = 2_000
+"""Requests of the same search on the other shapes: as many as a window has, but at least these."""
 LEAST_LOAD = 0.1
 """A slice meets the limits of a service where it does so at this share of its saturated rate (assumption)."""
 
@@ -50,7 +52,7 @@ def service_config(section: ServiceSection, shape: Shape, replicas: int) -> Serv
     """
     model, chip, network = MODELS[section.model], CHIPS[section.chip], circuit_slice((shape.x, shape.y, shape.z))
     longest = section.requests.longest_tokens
-    if not _holds(section, shape, longest):
+    if not _holds(section, shape):
         return None
     rule = section.batching_rule()
     costs = replica_pass_costs(
@@ -77,10 +79,10 @@ def service_config(section: ServiceSection, shape: Shape, replicas: int) -> Serv
     )
 
 
-def _holds(section: ServiceSection, shape: Shape, longest_tokens: int) -> bool:
+def _holds(section: ServiceSection, shape: Shape) -> bool:
     own = (shape.x, shape.y, shape.z)
     model, chip = MODELS[section.model], CHIPS[section.chip]
-    return smallest_slice_that_fits(model, chip, longest_tokens, section.memory(), [own]) is not None
+    return smallest_slice_that_fits(model, chip, section.longest_reserved_tokens, section.memory(), [own]) is not None
 
 
 def service_requests(section: ServiceSection, rate_per_s: float, count: int, streams: Streams, about: str) -> Requests:
@@ -105,7 +107,8 @@ def calibrate(scenario: Scenario, index: int, shape_text: str) -> Calibration:
     if config is None:
         return Calibration(shape=shape_text, chips=shape.chips, fits=False, capacity_per_s=0.0, saturated_per_s=0.0)
     own = shape_text == str(section.shape())
-    count = CAPACITY_REQUESTS if own else min(CAPACITY_REQUESTS, scenario.serving.windows.requests)
+    asked = max(LADDER_REQUESTS_LEAST, scenario.serving.windows.requests)
+    count = CAPACITY_REQUESTS if own else min(CAPACITY_REQUESTS, asked)
     requests = service_requests(section, 1.0, count, Streams(scenario.run.seed, 0), "capacity")
     return Calibration(
         shape=shape_text,

@@ -14,7 +14,15 @@ from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
 from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, offered_rate_per_s
 from sim.studies.story import Story, tell_story
-from sim.studies.windows import LossWindow, SteadyWindow, WindowTask, ladder_window, loss_window, steady_window
+from sim.studies.windows import (
+    LossWindow,
+    SteadyWindow,
+    WindowTask,
+    ladder_window,
+    loss_window,
+    losses_fit,
+    steady_window,
+)
 from topology.errors import refuse
 from topology.fabric import Fabric
 from workloads.serving.measures import ServiceMeasures
@@ -99,6 +107,9 @@ def _simulate(
     assert serving is not None
     section, windows = serving.services[index], serving.windows
     rate = offered_rate_per_s(section, own)
+    fault = section.rate_fault(rate, windows.requests)
+    if fault is not None:
+        raise refuse(f"serving.services.{index}.{'load' if section.load is not None else 'requests'}", *fault)
 
     def task(repetition: int) -> WindowTask:
         return WindowTask(service=index, rate_per_s=rate, saturated_per_s=own.saturated_per_s, repetition=repetition)
@@ -113,7 +124,8 @@ def _simulate(
         steady[window.replicas - 1].append(window)
         advance(1, f"{section.name}: steady windows")
     losses: list[LossWindow] = []
-    for loss in map_tasks(executor, loss_window, [(scenario, task(number)) for number in range(windows.losses)]):
+    count = windows.losses if losses_fit(scenario, rate) else 0
+    for loss in map_tasks(executor, loss_window, [(scenario, task(number)) for number in range(count)]):
         losses.append(loss)
         advance(1, f"{section.name}: windows around losses")
     stories = list(map_tasks(executor, tell_story, [(scenario, task(0), fabric) for fabric in STORY_FABRICS]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import simpy
@@ -11,7 +12,7 @@ from sim.processes.serving import Look, ReplicaStage, lose_and_recover, watch
 from sim.scenario import Scenario
 from sim.streams import Streams
 from sim.studies.service_parts import service_config, service_requests, with_replicas
-from sim.studies.windows import LOSS_REQUESTS_MAX, LOSS_WARM_S, WindowTask
+from sim.studies.windows import LOSS_REQUESTS_MAX, LOSS_WARM_S, LOSS_WINDOW_MAX_S, WindowTask
 from sim.trace import Stage
 from topology.fabric import Fabric
 from workloads.serving.service import Service
@@ -19,6 +20,8 @@ from workloads.serving.service import Service
 AFTER_S = 240.0
 """Followed after the replica of the reconfigurable pod is back."""
 LOOK_S = 1.0
+LOOKS_MAX = 7_200
+"""A long recovery is looked at less often, so that the story has about this many rows at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +65,20 @@ def tell_story(scenario: Scenario, task: WindowTask, fabric: Fabric) -> Story:
     lost_us = seconds_to_us(LOSS_WARM_S)
     back = stages_of(scenario, Fabric.RECONFIGURABLE)
     horizon_us = lost_us + sum(length or 0 for _, length in back) + seconds_to_us(AFTER_S)
+    horizon_us = min(horizon_us, seconds_to_us(LOSS_WINDOW_MAX_S))
+    look_us = seconds_to_us(max(LOOK_S, math.ceil(horizon_us * 1e-6 / LOOKS_MAX)))
     streams = Streams(scenario.run.seed, task.repetition)
-    count = int(min(max(16.0, 1.1 * task.rate_per_s * horizon_us * 1e-6), LOSS_REQUESTS_MAX))
-    requests = service_requests(section, task.rate_per_s, count, streams, "loss")
+    wanted = max(16.0, 1.1 * task.rate_per_s * horizon_us * 1e-6)
+    requests = service_requests(section, task.rate_per_s, int(min(wanted, LOSS_REQUESTS_MAX)), streams, "loss")
+    if wanted > LOSS_REQUESTS_MAX:  # told for as long as requests come
+        horizon_us = min(horizon_us, int(requests.arrival_ns[-1]) // 1_000)
     config = service_config(section, section.shape(), section.replicas)
     assert config is not None, "the scenario was checked: the model fits"
     service = Service(with_replicas(config, section.replicas, task.saturated_per_s), requests, streams.uniforms)
     replica = int(streams.uniforms(f"serving.{section.name}.lost_replica", 0, 1)[0] * section.replicas)
     env, current, looks = simpy.Environment(), ReplicaStage(), list[Look]()
     env.process(lose_and_recover(env, service, replica, lost_us, stages_of(scenario, fabric), current))
-    env.process(watch(env, service, seconds_to_us(LOOK_S), current, looks))
+    env.process(watch(env, service, look_us, current, looks))
     env.run(until=horizon_us)
     measures = service.finish(horizon_us * 1_000)
     return Story(

@@ -25,8 +25,9 @@ WARM_SHARE = 0.05
 """Share of a steady window's requests that warm it up."""
 LOSS_WARM_S = 60.0
 """Simulated before a loss, so that it meets a service at work."""
-LOSS_REQUESTS_MAX = 200_000
-"""Requests of one window around a loss, at most: a busy service is followed for as long as these last."""
+LOSS_REQUESTS_MAX = 2_000_000
+LOSS_WINDOW_MAX_S = 1e8
+"""A loss whose recovery takes more requests, or more seconds, is not simulated; the run warns of it."""
 IDLE_REQUESTS = 4_000
 IDLE_LOAD = 1e-3
 """Load of a replica that is to be seen idle."""
@@ -116,6 +117,18 @@ class LossTimes:
         return cls(**dict(zip(("lost_ns", "detected_ns", "evicted_ns", "back_ns"), instants, strict=True)))
 
 
+def loss_window_s(scenario: Scenario) -> float:
+    """Length of a window around a loss in seconds: before it, recovery, and a while after."""
+    times = LossTimes.of(scenario, LOSS_WARM_S)
+    return times.back_ns * 1e-9 + max(LOSS_WARM_S, 0.25 * (times.back_ns - times.lost_ns) * 1e-9)
+
+
+def losses_fit(scenario: Scenario, rate_per_s: float) -> bool:
+    """Whether windows around losses can be simulated at this rate: from before the loss until after the recovery."""
+    length_s = loss_window_s(scenario)
+    return length_s <= LOSS_WINDOW_MAX_S and rate_per_s * length_s <= LOSS_REQUESTS_MAX
+
+
 def loss_window(scenario: Scenario, task: WindowTask) -> LossWindow:
     """Simulate the same requests without a loss, with one and a spare, and with a loss that is known at once.
 
@@ -126,8 +139,7 @@ def loss_window(scenario: Scenario, task: WindowTask) -> LossWindow:
     assert scenario.serving is not None
     section = scenario.serving.services[task.service]
     times = LossTimes.of(scenario, LOSS_WARM_S)
-    length_s = times.back_ns * 1e-9 + max(LOSS_WARM_S, 0.25 * (times.back_ns - times.lost_ns) * 1e-9)
-    count = int(min(max(16.0, task.rate_per_s * length_s), LOSS_REQUESTS_MAX))
+    count = int(max(16.0, task.rate_per_s * loss_window_s(scenario)))
     streams = Streams(scenario.run.seed, task.repetition)
     requests = service_requests(section, task.rate_per_s, count, streams, "loss")
     config = _config(scenario, task, section.replicas)
@@ -169,5 +181,6 @@ def ladder_window(scenario: Scenario, service: int, calibration: Calibration) ->
     if config is None:
         return None
     rate = IDLE_LOAD * calibration.saturated_per_s
-    requests = service_requests(section, rate, IDLE_REQUESTS, Streams(scenario.run.seed, 0), "capacity")
-    return Service(config, requests).finish()
+    streams = Streams(scenario.run.seed, 0)
+    requests = service_requests(section, rate, IDLE_REQUESTS, streams, "capacity")
+    return Service(config, requests, streams.uniforms).finish()

@@ -174,6 +174,46 @@ VALUE_CASES = [
         ":12: ",
         "`0 %` is not a share strictly between",
     ),
+    edit("longer than any clock", "detection: 60 s", "detection: 1e13 s", ":6: ", "`1e13 s` is too much; write less"),
+    edit(
+        "nothing for a time",
+        "detection: 60 s",
+        "detection:",
+        ":6: ",
+        "nothing stands where a number with a unit is due",
+    ),
+    edit(
+        "a list for a time", "detection: 60 s", "detection: [60 s]", ":6: ", "a list stands where a number with a unit"
+    ),
+    edit(
+        "nothing for a number", "seed: 1", "seed:", ":31: ", "run.seed: no value is given where a whole number is due"
+    ),
+    edit(
+        "nothing for a word",
+        "[reconfigurable, static",
+        "[null, static",
+        ":10: ",
+        "pod.fabric: no value is given; write",
+    ),
+    edit("too many replications", "replications: 4", "replications: 1000000", ":12: ", "write at most 100000"),
+    edit(
+        "too many cubes",
+        "cubes: 16, grid: 2x2x4",
+        "cubes: 20000",
+        ":2: ",
+        "20000 is out of bounds; write at most 10000",
+    ),
+    edit("too few requests", "requests: 1e3", "requests: 1", ":17: ", "1 is out of bounds; write at least 100"),
+    edit(
+        "variation without end",
+        "kind: exponential",
+        "kind: lognormal, cv: 1e200",
+        ":5: ",
+        "write a number of at most 1000",
+    ),
+    edit("lengths without end", "mean: 1024, cv: 1,", "mean: 1024, cv: 1e200,", ":28: ", "write a cv of at most 1000"),
+    edit("load without end", "load: 0.7", "load: 1e9", ":23: ", "1000000000 is too much; write less than `100`"),
+    edit("rate without end", "load: 0.7", "rate: 1e9 requests/s", ":23: ", "`1e9 requests/s` is too much"),
     edit("switch for a number", "crews: 4", "crews: on", ":7: ", "repair.crews: `on` is text, not a whole number"),
     edit("true for a number", "replications: 4", "replications: true", ":12: ", "true is not a whole number"),
     edit("text for a number", "replications: 4", "replications: '4'", ":12: ", "`4` is text, not a whole number"),
@@ -181,7 +221,7 @@ VALUE_CASES = [
         "part of a replication", "replications: 4", "replications: 4.5", ":12: ", "4.5 is a number, not a whole number"
     ),
     edit("no replication", "replications: 4", "replications: 0", ":12: ", "0 is out of bounds; write at least 1"),
-    edit("no crew", "crews: 4", "crews: 0", ":7: ", "crews must be a whole number of at least 1"),
+    edit("no crew", "crews: 4", "crews: 0", ":7: ", "repair: 0 crews; write a whole number of at least 1"),
     edit("list for a value", "seed: 1", "seed: [1, 2]", ":31: ", "to sweep it write `sweep: {run.seed: [...]}`"),
     edit("value for a list", "slice_chips: [64]", "slice_chips: 64", ":13: ", "64 is a whole number, not a list"),
     edit(
@@ -341,6 +381,24 @@ CROSS_CASES = [
     ),
     edit("trace without a file", "kind: gamma", "kind: trace", ":", "opticube ships none"),
     edit("warm-up beyond the horizon", "warmup: 0 d", "warmup: 400 d", ":12: ", "the horizon ends within the warm-up"),
+    edit("horizon of no time", "horizon: 90 d", "horizon: 1 ns", ":13: ", "the horizon is under 1 us; write a longer"),
+    edit(
+        "outages without end",
+        HOST,
+        "host: {failure_rate: 1 1/min, repair: {mean: 1 s}}",
+        ":12: ",
+        "study.availability.horizon: about 1.3e+08 outages of host in each replication; write longer lives",
+    ),
+    edit(
+        "window without end", "load: 0.7", "rate: 1 1/year", ":23: ", "take 1,000.0 years; write a higher rate or load"
+    ),
+    edit(
+        "reserve beyond the memory",
+        "      load: 0.7",
+        "      cache: {kind: contiguous, max_model_len: 100000000}\n      load: 0.7",
+        ":21: ",
+        "the longest request needs 100,000,000",
+    ),
     edit(
         "weights of nothing",
         "  availability: {slice_chips: [64, 512], time_share: 97 %, horizon: 365 d, replications: 4}\n",

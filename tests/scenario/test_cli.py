@@ -107,6 +107,7 @@ def test_usage_errors(arguments: list[str], says: str, capsys: pytest.CaptureFix
             "--time-share: `x` is not",
         ),
         (["log", "no.csv"], "no.csv"),
+        (["run", "smoke", "--workers", "1000000000"], "--workers: 1000000000 worker processes on"),
         (["log", "no.csv", "--format", "lan"], "--format: `lan` is no format of a log; write `lanl`"),
     ],
 )
@@ -147,6 +148,14 @@ def test_tables_are_aligned(arguments: list[str], capsys: pytest.CaptureFixture[
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 3
     assert all(line == line.rstrip() for line in lines)
+
+
+def test_no_arguments_give_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: `opticube` alone helps. Method: what is printed has the lines of the help, and the status of a mistake."""
+    assert command_status([]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("Usage: opticube")
+    assert any(line.split()[:1] == ["run"] for line in lines)
 
 
 def test_size_gives_the_published_promise(capsys: pytest.CaptureFixture[str]) -> None:

@@ -294,11 +294,12 @@ def test_queue_verdicts() -> None:
 def test_capacity_is_the_greatest_rate_in_time() -> None:
     """Goal: at the capacity attainment holds, 2 % above it does not. Method: bisection, then both sides."""
     requests = poisson(4000, 1.0)
-    capacity = capacity_requests_per_s(CONFIG, requests, 0.9)
+    config = replace(CONFIG, ttft_limit_s=0.1)
+    capacity = capacity_requests_per_s(config, requests, 0.9)
 
     def attainment(rate_per_s: float) -> float:
         return (
-            Service(CONFIG, service_module.at_rate(requests, rate_per_s / (4000e9 / requests.arrival_ns[-1])))
+            Service(config, service_module.at_rate(requests, rate_per_s / (4000e9 / requests.arrival_ns[-1])))
             .finish()
             .attainment
         )
@@ -306,6 +307,24 @@ def test_capacity_is_the_greatest_rate_in_time() -> None:
     assert attainment(capacity) >= 0.9
     assert attainment(1.03 * capacity) < 0.9
     assert capacity_requests_per_s(replace(CONFIG, ttft_limit_s=1e-6), requests) == 0.0
+
+
+def test_capacity_is_never_above_what_can_be_served() -> None:
+    """Goal: wide limits do not make a replica faster than it is. Method: limits that all requests meet, however they
+    queue; the capacity is the saturated rate, and above it the queue of a long run grows.
+    """
+    requests = poisson(4000, 1.0)
+    wide = replace(CONFIG, ttft_limit_s=1e6, tpot_limit_s=1e6)
+    capacity = capacity_requests_per_s(wide, requests, 0.9)
+    assert capacity == saturated_requests_per_s(wide, requests)
+
+
+def test_very_slow_requests_fit_the_clock() -> None:
+    """Goal: no instant overflows. Method: arrivals slowed down until most of them lie beyond the clock are left out."""
+    slow = service_module.at_rate(poisson(1000, 1.0), 1e-8)
+    assert 1 <= slow.count < 1000
+    assert 0 <= slow.arrival_ns.min() <= slow.arrival_ns.max() <= 2**60
+    assert service_module.at_rate(poisson(1000, 1.0), 1e-300).count == 1
 
 
 def test_speed_of_a_small_run() -> None:

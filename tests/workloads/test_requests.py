@@ -67,13 +67,13 @@ def test_impossible_laws_are_refused() -> None:
     """Goal: helpful texts. Method: one bad field each."""
     with pytest.raises(ValueError, match="at least 1"):
         FixedLengths(tokens=0)
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="above 0"):
         LognormalLengths(mean=-1, cv=1, max=10)
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="above 0"):
         LognormalLengths(mean=float("nan"), cv=1, max=10)
     with pytest.raises(ValueError, match="min <= max"):
         LognormalLengths(mean=10, cv=1, min=20, max=10)
-    with pytest.raises(ValueError, match="move the bounds"):
+    with pytest.raises(ValueError, match="bounds nearer to the mean"):
         LognormalLengths(mean=1e6, cv=0.1, max=10)
     with pytest.raises(ValueError, match="cv"):
         GammaRequests(cv=0, input=FixedLengths(tokens=1), output=FixedLengths(tokens=1))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from workloads.kv_cache import Contiguous, Paged
 from workloads.pass_costs import PassCosts
-from workloads.requests import Requests
+from workloads.requests import LATEST_NS, Requests
 from workloads.serving import fields as f
 from workloads.serving.batching import Batching, ContinuousBatching
 from workloads.serving.kernel import run_kernel
@@ -322,17 +322,21 @@ def _in_pieces(requests: Iterable[Requests]) -> Iterator[NDArray[np.int64]]:
 
 
 def at_rate(requests: Requests, factor: float) -> Requests:
-    """The same requests, arriving `factor` times as fast."""
-    return Requests(
-        np.rint(requests.arrival_ns / factor).astype(np.int64), requests.input_tokens, requests.output_tokens
-    )
+    """The same requests, arriving `factor` times as fast; of very slow ones only those that the clock can hold."""
+    with np.errstate(over="ignore"):
+        scaled = requests.arrival_ns / factor
+    few = requests.first(max(1, int(np.searchsorted(scaled, LATEST_NS))))
+    arrival_ns = np.rint(np.minimum(scaled[: few.count], LATEST_NS)).astype(np.int64)
+    return Requests(arrival_ns, few.input_tokens, few.output_tokens)
 
 
 def capacity_requests_per_s(config: ServiceConfig, requests: Requests, attainment: float = 0.9) -> float:
     """Greatest rate, in requests per second on one replica, at which a share `attainment` of `requests` is in time.
 
     The requests (20,000 by the design) are the same at every rate, only their arrivals are scaled: common random
-    numbers. Bisection to 1 % on one replica; 0.0 when limits are not met at a thousandth of the saturated rate.
+    numbers. Bisection to 1 % on one replica; 0.0 when limits are not met at a thousandth of the saturated rate. It is
+    never above the saturated rate: there the queue grows without end, however wide the limits are for the first
+    `requests`.
     """
     one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=True)
     drawn_per_s = requests.count / max(int(requests.arrival_ns[-1]), 1) * 1e9
@@ -341,19 +345,15 @@ def capacity_requests_per_s(config: ServiceConfig, requests: Requests, attainmen
         return Service(one, at_rate(requests, rate_per_s / drawn_per_s)).finish().attainment >= attainment
 
     saturated = saturated_requests_per_s(one, requests)
-    low, high = saturated, saturated
-    if keeps(saturated):
-        while keeps(2 * high):
-            high *= 2
-            if high > 1e6 * saturated:
-                return high
-        low, high = high, 2 * high
-    elif not keeps(IDLE_LOAD * saturated):
+    if saturated == 0.0:
         return 0.0
-    else:
-        low /= 2
-        while low > IDLE_LOAD * saturated and not keeps(low):
-            high, low = low, low / 2
+    if keeps(saturated):
+        return saturated
+    if not keeps(IDLE_LOAD * saturated):
+        return 0.0
+    low, high = saturated / 2, saturated
+    while low > IDLE_LOAD * saturated and not keeps(low):
+        high, low = low, low / 2
     while high > 1.01 * low:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if keeps(middle) else (low, middle)
