@@ -11,7 +11,7 @@ from sim.histories import US_PER_S, ComponentKind, FailureMode, Lives, Outages, 
 from sim.policies import HealthPolicy
 from sim.scenario import Scenario
 from sim.streams import Streams
-from topology.errors import refuse
+from topology.errors import Fault, InputError, refuse
 from topology.fabric import Fabric
 from topology.pod import AnyPod
 
@@ -102,26 +102,48 @@ def build_setup(scenario: Scenario) -> Setup:
         )
         for kind, section in scenario.failures.named().items()
     )
-    return Setup(scenario=scenario, pod=pod, fabric=scenario.pod.fabric, modes=modes, logs=_read_logs(scenario))
+    setup = Setup(scenario=scenario, pod=pod, fabric=scenario.pod.fabric, modes=modes, logs=_read_logs(scenario))
+    _check_logs(setup)
+    return setup
+
+
+def _check_logs(setup: Setup) -> None:
+    """Refuse logs that do not fit the machine or the warm-up, before anything runs."""
+    window_us, warmup_us = setup.log_window_us, seconds_to_us(setup.scenario.run.warmup)
+    if window_us is not None and window_us <= warmup_us:
+        what = f"the window of the log, {window_us / US_PER_S:g} s, ends within the warm-up"
+        raise refuse("run.warmup", what, "write a shorter warm-up or a longer window")
+    setup.logged(0)
 
 
 def _read_logs(scenario: Scenario) -> tuple[FailureLog, ...]:
     section = scenario.failures.log
     if section is None or section.path is None:
         return ()
-    logs = read_failure_logs(
-        section.path,
-        log_format=None if section.format == "auto" else section.format,
-        components=section.components,
-        window=section.window,
-        causes=section.causes,
-    )
+    try:
+        logs = read_failure_logs(
+            section.path,
+            log_format=None if section.format == "auto" else section.format,
+            components=section.components,
+            window=section.window,
+            causes=section.causes,
+        )
+    except InputError as error:
+        named = [
+            replace(fault, where=f"failures.log.{fault.where}") for fault in error.faults if fault.where == "window"
+        ]
+        raise InputError(named or error.faults) from None
     twice = [log.kind for log in logs if getattr(scenario.failures, log.kind.value) is not None]
     if twice:
         raise refuse(
             f"failures.{twice[0]}", f"{section.path} holds outages of this kind already", "remove one of the two"
         )
     return logs
+
+
+def _of_scenario(fault: Fault) -> Fault:
+    """A fault of the window, which the log's reader names as an option, with its key."""
+    return replace(fault, where="failures.log.window") if fault.where == "window" else fault
 
 
 def seconds_to_us(seconds: float) -> int:

@@ -20,12 +20,17 @@ from workloads.models import MODELS
 
 
 def load_all(names: Sequence[str], overrides: Sequence[str]) -> list[tuple[str, Scenario]]:
-    """Load every scenario by file or name; faults of all of them are raised together."""
+    """Load every scenario by file or name, and the logs that they replay; faults of all are raised together."""
     faults: list[Fault] = []
     valid: list[tuple[str, Scenario]] = []
     for name in names:
         try:
             valid.append((name, load_scenario(name, overrides)))
+            if valid[-1][1].failures.log is not None:
+                from sim.build import build_setup
+
+                for point in expand(valid[-1][1]):
+                    build_setup(point.scenario)
         except InputError as error:
             faults.extend(error.faults)
     if faults:

@@ -118,6 +118,10 @@ def _known(mean: float | None) -> float:
     return mean
 
 
+CV_MAX = 1e9
+"""A greater variation is beyond what floats can square and draw."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Exponential:
     """Without memory: a new and an old component fail alike. `mean` in seconds."""
@@ -213,8 +217,8 @@ class Lognormal:
         """Refuse a coefficient of variation or mean that is no positive number."""
         _check_mean(self.mean)
         _check_positive("cv", self.cv, "cv: 2")
-        if self.cv > 1000:
-            raise ValueError(f"cv of {self.cv:g}: write a number of at most 1000")
+        if self.cv > CV_MAX:
+            raise ValueError(f"cv of {self.cv:g}: write a number of at most {CV_MAX:g}")
 
     @property
     def mean_s(self) -> float:

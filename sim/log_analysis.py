@@ -243,8 +243,10 @@ def failures_block(
     kind: str, availability: float, up_h_per_failure: float, life: LifeLaw | None, repair: LifeLaw | None
 ) -> str:
     """A `failures:` section of independent components with the log's failure rate, availability and best fits."""
-    if not (0.0 < availability < 1.0 and math.isfinite(up_h_per_failure) and up_h_per_failure > 0.0):
+    if availability == 1.0:
         return f"failures: {{}}   # no time down in the log: a {kind} never fails\n"
+    if not (0.0 < availability < 1.0 and math.isfinite(up_h_per_failure) and up_h_per_failure > 0.0):
+        return f"failures: {{}}   # no {kind} fails within the window, or none is ever up: no rate can be told\n"
     lines = ["failures:", f"  {kind}:"]
     lines += [f"    failure_rate: {100.0 * 24.0 / up_h_per_failure:.6g} %/day   # per component in service"]
     lines += [f"    availability: {100.0 * availability:.8g} %"]

@@ -209,7 +209,7 @@ VALUE_CASES = [
         "kind: exponential",
         "kind: lognormal, cv: 1e200",
         ":5: ",
-        "write a number of at most 1000",
+        "write a number of at most 1e+09",
     ),
     edit("lengths without end", "mean: 1024, cv: 1,", "mean: 1024, cv: 1e200,", ":28: ", "write a cv of at most 1000"),
     edit("load without end", "load: 0.7", "load: 1e9", ":23: ", "1000000000 is too much; write less than `100`"),
