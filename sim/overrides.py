@@ -28,7 +28,8 @@ def apply_overrides(document: Document, overrides: Sequence[str]) -> Document:
             faults.append(Fault(source, "this sets nothing", "write `--set KEY.PATH=VALUE`"))
             continue
         try:
-            document = with_value(document, split_key(key.strip()), parse_value(text, source), source)
+            path, value = split_key(key.strip()), parse_value(text, source)
+            document = without(document, path, source) if value is None else with_value(document, path, value, source)
         except AdviceError as advice:
             faults.append(Fault(source, advice.what, advice.write))
         except InputError as error:
@@ -36,6 +37,17 @@ def apply_overrides(document: Document, overrides: Sequence[str]) -> Document:
     if faults:
         raise InputError(faults)
     return document
+
+
+def without(document: Document, path: KeyPath, place: str) -> Document:
+    """A copy of `document` without the key at `path`, so that its default holds; entries of lists become nothing."""
+    changed = with_value(document, path, None, place)
+    here: Any = changed.data
+    for part in path[:-1]:
+        here = here[_index(here, part, "")] if isinstance(here, list) else here[part]
+    if isinstance(here, dict):
+        del here[path[-1]]
+    return changed
 
 
 def swept_overrides(swept: Iterable[str], overrides: Sequence[str]) -> list[Fault]:

@@ -254,6 +254,9 @@ def _memory(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
     model, chip, network = MODELS[service.model], CHIPS[service.chip], circuit_slice(service.shape().dimensions)
     try:
         require_fit(model, chip, network, service.longest_reserved_tokens, service.memory())
+        if service.requests.natural_rate_per_s == 0.0:
+            what = "all requests of the trace arrive at one instant"
+            yield (*path, "requests"), what, "give a trace with at least two arrival times"
     except InputError as error:
         for fault in error.faults:
             of_slice = fault.where == "slice"

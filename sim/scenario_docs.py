@@ -92,7 +92,7 @@ would read as something else (`on`, `12:30`, `2020-01-01`) are text here; `1e5` 
 tags and tabs are refused. A component that is not named under `failures` never fails.
 
 Every key can be set from the command line, `--set run.seed=7`; a key that is swept is set by its list, `--set
-'sweep.pod.fabric=[any_host]'`; `null` takes a section, or a swept key, out. Lists are swept under `sweep:` only.
+'sweep.pod.fabric=[any_host]'`; `null` takes a key out, be it a section or swept. Lists are swept under `sweep:` only.
 
 Units: ns, us, ms, s, min, h, d, week, year (365 d); bit, kbit, Mbit, Gbit, Tbit; B, kB, MB, GB, TB, PB, KiB, MiB, GiB,
 TiB, PiB; W, kW, MW; %, ppm; FLOP, GFLOP, TFLOP, PFLOP; and any of these over another, such as `%/day`.

@@ -178,7 +178,8 @@ class TraceRequests:
                 self.path, "all requests arrive at one instant", "give a trace with at least two arrival times"
             )
         same = rate_per_s == own
-        scaled = requests.arrival_ns if same else np.rint(requests.arrival_ns * (own / rate_per_s)).astype(np.int64)
+        stretched = np.minimum(requests.arrival_ns * (own / rate_per_s), LATEST_NS)
+        scaled = requests.arrival_ns if same else np.rint(stretched).astype(np.int64)
         rounds, places = np.divmod(np.arange(count, dtype=np.int64), requests.count)
         period_ns = int(scaled[-1]) + round(1e9 / rate_per_s)
         arrivals = scaled[places] + rounds * period_ns

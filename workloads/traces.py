@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from topology.errors import Fault, InputError, refuse
-from workloads.requests import MAX_TOKENS, Requests
+from workloads.requests import LATEST_NS, MAX_TOKENS, Requests
 
 AZURE_2023_COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 AZURE_2023_SOURCE = "https://github.com/Azure/AzurePublicDataset (AzureLLMInferenceTrace_conv.csv, CC BY 4.0)"
@@ -104,11 +104,16 @@ def read_azure_2023(path: str | Path) -> Requests:
         faults.append(Fault(str(file), f"{more} more faulty rows", "mend or remove them"))
     if not faults and not arrivals:
         faults.append(Fault(str(file), "no requests below the header", f"get the file from {AZURE_2023_SOURCE}"))
+    if arrivals and max(arrivals) - min(arrivals) > LATEST_NS:
+        years = (max(arrivals) - min(arrivals)) / 1e9 / (365 * 86_400)
+        faults.append(Fault(str(file), f"first and last request lie {years:,.0f} years apart", "mend the times"))
     if faults:
         raise InputError(faults)
-    times_ns, tokens = np.array(arrivals, dtype=np.int64), np.array(lengths, dtype=np.int64)
+    first_ns = min(arrivals)
+    times_ns = np.array([arrival - first_ns for arrival in arrivals], dtype=np.int64)
+    tokens = np.array(lengths, dtype=np.int64)
     order = np.argsort(times_ns, kind="stable")
-    return Requests(times_ns[order] - times_ns[order[0]], tokens[order, 0].copy(), tokens[order, 1].copy())
+    return Requests(times_ns[order], tokens[order, 0].copy(), tokens[order, 1].copy())
 
 
 @lru_cache(maxsize=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from sim.scenario import (
     shipped_scenarios,
 )
 from sim.scenario_docs import key_meanings, scenario_page
-from sim.strict_yaml import parse_document
+from sim.strict_yaml import Document, parse_document
 from tests.scenario.bad_scenarios import BASE
 from tests.shared_data import shared_file
 from topology.errors import InputError
@@ -134,6 +135,28 @@ def test_a_null_takes_out_a_section_or_a_swept_key() -> None:
     assert scenario.failures.host is None
     assert list(scenario.sweep) == ["pod.fabric"]
     assert len(expand(scenario)) == 4
+
+
+@pytest.mark.parametrize(
+    "key", ["run", "run.seed", "pod", "expect", "description", "health.detection", "study.promise"]
+)
+def test_a_null_leaves_the_default(key: str) -> None:
+    """Goal: every key that may be left out can be taken out. Method: null against a file without the key."""
+    text = BASE.replace("sweep:\n  pod.fabric: [reconfigurable, static_aligned]\n", "")
+    base = parse_document(text.encode(), "base")
+    data = copy.deepcopy(base.data)
+    here = data
+    *parents, last = key.split(".")
+    for part in parents:
+        here = here[part]
+    here.pop(last, None)
+    assert scenario_of(base, [f"{key}=null"]) == scenario_of(Document("base", data))
+
+
+def test_a_null_for_what_is_needed_says_so() -> None:
+    """Goal: taking out too much is explained. Method: a key without a default."""
+    with pytest.raises(InputError, match="key `name` is missing; write"):
+        scenario_of(parse_document(BASE.encode(), "base"), ["name=null"])
 
 
 def test_what_is_not_named_never_fails() -> None:

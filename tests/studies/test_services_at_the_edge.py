@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sim.scenario import Scenario
@@ -57,6 +59,14 @@ def test_a_load_too_small_for_the_clock_is_refused() -> None:
         InputError, match=r"serving\.services\.0\.load: 100 requests at .* take .* years; write a higher"
     ):
         run(served("serving.services.0.load=1e-12"), workers=1)
+
+
+def test_a_trace_of_one_instant_is_refused_before_the_run(tmp_path: Path) -> None:
+    """Goal: what can be known before a run is told before it. Method: a trace of one row."""
+    trace = tmp_path / "one.csv"
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6,374,44\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"serving\.services\.0\.requests: all requests of the trace arrive at one"):
+        served(f"serving.services.0.requests={{kind: trace, path: {trace}}}")
 
 
 def test_long_recoveries_are_told_coarsely_and_left_out_aloud() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.shared_data import shared_file
 from topology.errors import InputError
+from workloads.arrivals import TraceRequests
 from workloads.traces import MAX_FAULTS, cached_azure_2023, read_azure_2023, timestamp_ns
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
@@ -21,6 +22,25 @@ def written(folder: Path, text: str, encoding: str = "utf-8") -> Path:
     path = folder / "trace.csv"
     path.write_bytes(text.encode(encoding))
     return path
+
+
+def test_times_that_lie_centuries_apart_are_refused(tmp_path: Path) -> None:
+    """Goal: no overflow of the clock in ns. Method: rows at both ends of the calendar, in both orders."""
+    rows = ["9999-12-31 23:59:59.9,3,4", "0001-01-01 00:00:00,374,5", "2023-11-16 18:15:46,5,5"]
+    for lines in (rows, rows[::-1]):
+        with pytest.raises(InputError, match="first and last request lie 10,006 years apart; mend the times"):
+            read_azure_2023(written(tmp_path, "\n".join([HEADER, *lines])))
+
+
+def test_a_trace_can_be_stretched_to_any_rate(tmp_path: Path) -> None:
+    """Goal: few requests of a long trace at a low rate fit the clock. Method: the first two of 1,000, a billion times
+    slower than they were: their gap is right, whatever becomes of the later ones.
+    """
+    rows = [f"2023-11-16 18:{at // 60:02}:{at % 60:02},3,4" for at in range(1000)]
+    law = TraceRequests(path=str(written(tmp_path, "\n".join([HEADER, *rows]))))
+    drawn = law.draw(law.natural_rate_per_s * 1e-7, 2, lambda *_: np.zeros(0), "x")
+    assert drawn.arrival_ns.tolist() == [0, pytest.approx(10**16, rel=1e-9)]
+    assert law.draw(law.natural_rate_per_s * 1e-9, 900, lambda *_: np.zeros(0), "x").count == 900
 
 
 def test_check_values_of_the_real_file() -> None:
