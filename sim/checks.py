@@ -170,7 +170,7 @@ def read_baseline(path: Path) -> dict[str, Any]:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise refuse(str(path), "no such baseline", "write it with --update") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise refuse(str(path), f"can not be read as a baseline: {error}", "write it anew with --update") from None
     try:
         if stored["format"] != FORMAT:

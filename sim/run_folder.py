@@ -33,6 +33,8 @@ from sim.tables import DType
 from topology.errors import InputError, refuse
 
 MANIFEST = "manifest.json"
+MANIFEST_KEYS = ("name", "description", "version", "seed", "wall_time_s", "points", "settings", "limits", "warnings")
+"""Without these no report can be written of a run."""
 SCENARIO = "scenario.yaml"
 SUMMARY = "summary.csv"
 TIMELINE = "timeline.json"
@@ -139,12 +141,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a run; raises InputError where `path` is no run or not a finished one."""
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         if (path / SCENARIO).exists() and not (path / MANIFEST).exists():
             write = f"finish it with `opticube run {path / SCENARIO} --out {path} --resume`"
             raise refuse(str(path), "the run is not finished", write) from error
         raise refuse(str(path), "not the folder of a run", "name a folder that `opticube run` has written") from error
-    if not isinstance(manifest, dict):
+    if not isinstance(manifest, dict) or any(key not in manifest for key in MANIFEST_KEYS):
         raise refuse(str(path / MANIFEST), "not a manifest", "name a folder that `opticube run` has written")
     return manifest
 
@@ -257,8 +259,11 @@ def _new_folder(root: Path, name: str) -> Path:
 
 def check_usable(folder: Path, *, resume: bool, scenario_yaml: str) -> None:
     """Refuse a folder that a run of this scenario can not be written to: what is there is never overwritten."""
-    if folder.exists() and not folder.is_dir():
-        raise refuse(str(folder), "is a file", "name a folder with --out")
+    for place in (folder, *folder.parents):
+        if place.is_symlink() and not place.exists():
+            raise refuse(str(place), "is a link that leads nowhere", "name a folder with --out")
+        if place.exists() and not place.is_dir():
+            raise refuse(str(place), "is a file", "name a folder with --out")
     held = [entry.name for entry in folder.iterdir()] if folder.exists() else []
     if all(name == LOCK or name.endswith(".part") for name in held):
         return
@@ -267,5 +272,5 @@ def check_usable(folder: Path, *, resume: bool, scenario_yaml: str) -> None:
     stored = folder / SCENARIO
     if not stored.exists():
         raise refuse(str(folder), "holds files but no run", "name another --out")
-    if stored.read_text(encoding="utf-8") != scenario_yaml:
+    if stored.is_dir() or stored.read_bytes() != scenario_yaml.encode():
         raise refuse(str(stored), "holds another scenario than the one to be run", "name another --out")

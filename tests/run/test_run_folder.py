@@ -172,6 +172,11 @@ def test_an_existing_folder_is_refused(
     assert every_name(tmp_path / "mine") == ["thesis.tex"]
     assert command_status(["run", str(machine_file), "--out", str(machine_file), "--resume"]) == 2
     assert "is a file" in capsys.readouterr().err
+    assert command_status(["run", str(machine_file), "--out", str(machine_file / "below")]) == 2
+    assert capsys.readouterr().err == f"{machine_file}: is a file; name a folder with --out\n"
+    (tmp_path / "link").symlink_to("nowhere")
+    assert command_status(["run", str(machine_file), "--out", str(tmp_path / "link")]) == 2
+    assert "is a link that leads nowhere" in capsys.readouterr().err
 
 
 def test_resume_of_a_finished_run(
@@ -211,6 +216,9 @@ def test_resume_with_another_scenario(
     folder = tmp_path / "run"
     shutil.copytree(folder_of(machine), folder)
     assert command_status(["run", str(machine_file), "--set", "run.seed=6", "--out", str(folder), "--resume"]) == 2
+    assert "holds another scenario than the one to be run; name another --out" in capsys.readouterr().err
+    (folder / "scenario.yaml").write_bytes(b"\xff\xfe")
+    assert command_status(["run", str(machine_file), "--out", str(folder), "--resume"]) == 2
     assert "holds another scenario than the one to be run; name another --out" in capsys.readouterr().err
 
 
@@ -352,6 +360,8 @@ def test_an_impossible_service_leaves_nothing(tmp_path: Path, capsys: pytest.Cap
         (lambda run: (run / "manifest.json").unlink(), "the run is not finished; finish it with `opticube run"),
         (lambda run: (run / "manifest.json").write_text("{"), "not the folder of a run"),
         (lambda run: (run / "manifest.json").write_text("[]"), "not a manifest"),
+        (lambda run: (run / "manifest.json").write_text("{}"), "not a manifest"),
+        (lambda run: (run / "manifest.json").write_text("[" * 100_000), "not the folder of a run"),
         (lambda run: (run / "tables" / "availability.parquet").write_bytes(b"PAR1"), "can not be read as a table"),
         (lambda run: (run / "summary.csv").unlink(), "summary.csv: can not be read as a table"),
         (shutil.rmtree, "not the folder of a run"),
