@@ -21,45 +21,12 @@ from sim.policies import RecoveryPolicy, Response
 from sim.processes.order import Order, Timer, priority
 from sim.trace import Stage
 from topology.fabric import Fabric
-from topology.placement import (
-    hosts_of_cubes,
-    hosts_of_slice,
-    joined,
-    place,
-    replace_cubes,
-    slices_per_host,
-    usable_cubes,
-)
-from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, AnyPod, FlatPod
-from topology.shape import Shape, shape_of_chips
+from topology.placement import hosts_of_cubes, joined, place, replace_cubes, usable_cubes
+from topology.pod import HOSTS_PER_CUBE
+from workloads.jobs.job import Job as Job
+from workloads.jobs.job import make_job as make_job
 
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One job: its number, its slice (`shape` is None on a flat pod), and whether it runs around dead light."""
-
-    id: int
-    chips: int
-    shape: Shape | None
-    hosts: int
-    chips_per_host: int
-    reroute_opt_in: bool
-
-
-def make_job(number: int, pod: AnyPod, chips: int, *, reroute_opt_in: bool = True, shape: Shape | None = None) -> Job:
-    """A job for a slice of `chips` chips, of the stated default shape unless one is given."""
-    if shape is None and not isinstance(pod, FlatPod):
-        shape = shape_of_chips(chips)
-    return Job(
-        id=number,
-        chips=chips,
-        shape=shape,
-        hosts=hosts_of_slice(pod, chips),
-        chips_per_host=CHIPS_PER_HOST // slices_per_host(chips),
-        reroute_opt_in=reroute_opt_in,
-    )
 
 
 class How(StrEnum):
