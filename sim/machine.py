@@ -46,6 +46,15 @@ class Listener(Protocol):
     def informed(self, job: int) -> None:
         """A failure or repair of a component that the job needs has become known."""
 
+    def noticed(self, job: int) -> None:
+        """A planned drain of something that the job needs, or a planned move of the job, was announced."""
+
+    def poisoned(self, job: int, since_us: int) -> None:
+        """What the job did since an instant has turned out to be wrong; its loss goes back to before that."""
+
+    def preempted(self, job: int) -> None:
+        """The job is about to be taken off its slice for another one; it is released right after this call."""
+
     def capacity_returned(self) -> None:
         """A component came back, a cube was undrained, or a job gave its hosts back."""
 
@@ -57,6 +66,15 @@ class NoListener:
         """Do nothing."""
 
     def informed(self, job: int) -> None:
+        """Do nothing."""
+
+    def noticed(self, job: int) -> None:
+        """Do nothing."""
+
+    def poisoned(self, job: int, since_us: int) -> None:
+        """Do nothing."""
+
+    def preempted(self, job: int) -> None:
         """Do nothing."""
 
     def capacity_returned(self) -> None:
@@ -286,6 +304,39 @@ class Machine:
             holding.speed_ppm = speed_ppm
             self._write((self._clock.now, Verb.SPEED.value, "", -1, job, "", speed_ppm))
             self._checked()
+
+    def submit(self, job: int, chips: int, work_us: int | None) -> None:
+        """A job arrives; None is work without end."""
+        self._write((self._clock.now, Verb.SUBMIT.value, "", chips, job, "", -1 if work_us is None else work_us))
+
+    def reject(self, job: int, chips: int, reason: str) -> None:
+        """A job is turned away for a reason: `shape` or `resource`."""
+        assert job not in self.holdings, f"job {job} holds a slice and can not be rejected"
+        self._write((self._clock.now, Verb.REJECT.value, "", chips, job, reason, 0))
+
+    def commit(self, job: int, productive_us: int) -> None:
+        """A checkpoint of a job is complete: so much productive time can no longer be lost."""
+        assert job in self.holdings, f"job {job} holds nothing and can not commit"
+        self._write((self._clock.now, Verb.COMMIT.value, "", -1, job, "", productive_us))
+
+    def lose(self, job: int, running_us: int) -> None:
+        """A loss undoes the last `running_us` of a job's running."""
+        assert running_us > 0, "a loss that undoes nothing is no row"
+        self._write((self._clock.now, Verb.LOSE.value, "", -1, job, "", running_us))
+
+    def preempt(self, job: int) -> None:
+        """Take a job off its slice for another one: the listener is told, then everything is taken back from it."""
+        assert job in self.holdings, f"job {job} holds nothing to be taken"
+        self._write((self._clock.now, Verb.PREEMPT.value, "", -1, job, "", 0))
+        self.listener.preempted(job)
+        self.release(job)
+        self.set_stage(job, Stage.WAITING)
+
+    def finish(self, job: int) -> None:
+        """A job has done its work and gives everything back."""
+        assert self.holdings[job].stage is Stage.RUNNING, f"job {job} does not run and can not finish"
+        self._write((self._clock.now, Verb.FINISH.value, "", -1, job, "", 0))
+        self.release(job)
 
     # Questions --------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,10 @@ Clock times are int64 microseconds, the horizon is half-open: nothing that falls
 - speed: the new speed of a running job, likewise
 - occupy, release: the number of the placement (see `Trace.placements`)
 - connect, disconnect: the number of circuits made or cut
+- submit: the work of the job in microseconds at full speed, -1 for work without end; `component` is its chips
+- commit: microseconds of productive time that a checkpoint has made safe so far
+- lose: microseconds of running, the last ones of the job, that a loss undoes
+- reject: `stage` is the reason, `component` the chips that were asked for
 """
 
 from __future__ import annotations
@@ -39,6 +43,16 @@ class Verb(StrEnum):
     DISCONNECT = "disconnect"
     STAGE = "stage"
     SPEED = "speed"
+    SUBMIT = "submit"
+    REJECT = "reject"
+    FINISH = "finish"
+    COMMIT = "commit"
+    LOSE = "lose"
+    PREEMPT = "preempt"
+    NOTICE = "notice"
+    RETIRE = "retire"
+    DEGRADE = "degrade"
+    CLEAR = "clear"
 
 
 class Stage(StrEnum):
@@ -51,6 +65,9 @@ class Stage(StrEnum):
     RUNNING = "running"
     DETECTING = "detecting"
     EVICTING = "evicting"
+    MIGRATING = "migrating"
+    CHECKPOINTING = "checkpointing"
+    HELD_IDLE = "held_idle"
 
 
 _STAGES = {stage.value: stage for stage in Stage}
@@ -87,10 +104,10 @@ LOG = TableSpec(
         Column("time_us", DType.INT, "us", "instant of the transition, from the start of the run"),
         Column("verb", DType.TEXT, "", "what the machine did"),
         Column("kind", DType.TEXT, "", "kind of the component, empty for transitions of jobs"),
-        Column("component", DType.INT, "", "index of the component (of the cube for drains), -1 for jobs"),
+        Column("component", DType.INT, "", "index of the component (of the cube for drains), chips of a submitted job"),
         Column("job", DType.INT, "", "job that the row is about, -1 for components"),
-        Column("stage", DType.TEXT, "", "stage that the job enters, empty otherwise"),
-        Column("value", DType.INT, "", "speed in millionths, number of the placement, or circuits, by verb"),
+        Column("stage", DType.TEXT, "", "stage that the job enters, reason of a rejection, empty otherwise"),
+        Column("value", DType.INT, "", "speed in millionths, number of the placement, circuits, or us of work, by verb"),
     ),
 )
 

@@ -64,6 +64,15 @@ class JobEvents:
         if self._machine.holdings[job].stage is Stage.RUNNING and not self._lost[job].triggered:
             self._machine.set_speed(job, self.speed_ppm(job))
 
+    def noticed(self, job: int) -> None:
+        """Do nothing."""
+
+    def poisoned(self, job: int, since_us: int) -> None:
+        """Do nothing."""
+
+    def preempted(self, job: int) -> None:
+        """Do nothing."""
+
     def capacity_returned(self) -> None:
         """Let the dispatcher see to it."""
         self._dispatcher.capacity_returned()
