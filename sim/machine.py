@@ -346,11 +346,18 @@ class Machine:
 
     def free_hosts(self, chips_per_host: int = CHIPS_PER_HOST) -> NDArray[np.bool_]:
         """A fresh array (H,): hosts believed up, not drained, with at least so many free chips."""
-        free: NDArray[np.bool_] = self._free_chips >= chips_per_host
-        free &= self.believed.hosts_up()
+        return np.asarray((self._free_chips >= chips_per_host) & self.usable_hosts(), dtype=np.bool_)
+
+    def usable_hosts(self) -> NDArray[np.bool_]:
+        """A fresh array (H,): hosts believed up and not drained, held or not."""
+        usable = self.believed.hosts_up()
         for cube in self._drained:
-            free[cube * HOSTS_PER_CUBE : (cube + 1) * HOSTS_PER_CUBE] = False
-        return free
+            usable[cube * HOSTS_PER_CUBE : (cube + 1) * HOSTS_PER_CUBE] = False
+        return usable
+
+    def free_chips(self) -> NDArray[np.uint8]:
+        """A fresh array (H,): chips of each host, usable or not, that no job holds."""
+        return self._free_chips.copy()
 
     def free_chips_on(self, host: int) -> int:
         """Chips of a host that no job holds."""

@@ -107,7 +107,9 @@ LOG = TableSpec(
         Column("component", DType.INT, "", "index of the component (of the cube for drains), chips of a submitted job"),
         Column("job", DType.INT, "", "job that the row is about, -1 for components"),
         Column("stage", DType.TEXT, "", "stage that the job enters, reason of a rejection, empty otherwise"),
-        Column("value", DType.INT, "", "speed in millionths, number of the placement, circuits, or us of work, by verb"),
+        Column(
+            "value", DType.INT, "", "speed in millionths, number of the placement, circuits, or us of work, by verb"
+        ),
     ),
 )
 

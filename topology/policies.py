@@ -1,11 +1,10 @@
-"""Who is next and where it goes: the first of the queue policies and of the placement policies, as plug-ins.
+"""Where a slice goes: placement policies as plug-ins.
 
-A policy is pure: it is shown what waits or what is free and returns a decision as data.
+A policy is pure: it is shown what is free and returns a `Placement` or None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,17 +15,6 @@ from topology.fabric import Fabric
 from topology.placement import Placement, place
 from topology.pod import AnyPod
 from topology.shape import Shape
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fifo:
-    """First in, first out: only the head of the queue may start, so no job overtakes another."""
-
-    kind: Literal["fifo"] = "fifo"
-
-    def candidates(self, waiting: Sequence[int]) -> Sequence[int]:
-        """The jobs, of those waiting in order of arrival, that may start now, in the order in which to try them."""
-        return waiting[:1]
 
 
 @dataclass(frozen=True, kw_only=True)

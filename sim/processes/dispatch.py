@@ -1,32 +1,36 @@
 """Dispatch: one queue, one scheduling pass per instant, after everything else that happens then.
 
 Jobs that lost something and are ready to start again come first, in the order in which they asked: one that lost a cube
-keeps the good ones when a replacement is free at once, otherwise it gives all back and queues. Then the queue, first in
-first out; a job that may not run around dead light stands aside while it could not run anywhere. Waiting jobs hold
-nothing, so as many jobs run as the pod has room for.
+keeps the good ones when a replacement is free at once, otherwise it gives all back and queues. Then the queue, as its
+policy decides; a job that may not run around dead light stands aside while it could not run anywhere. Waiting jobs hold
+nothing, so as many jobs run as the pod has room for. A preempted job queues again, told by the machine's listener.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from simpy.core import Environment
 from simpy.events import Event
 
 from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
+from sim.processes.health import to_us
 from sim.processes.order import Order, Timer, priority
 from sim.trace import Stage
 from topology.fabric import Fabric
-from topology.placement import hosts_of_cubes, joined, place, replace_cubes, usable_cubes
+from topology.placement import joined, replace_cubes, usable_cubes
 from topology.pod import HOSTS_PER_CUBE
+from topology.policies import FirstFit
+from workloads.jobs.fitting import Fitting, Held, PlacementPolicy, RejectReason, empty_fitting
 from workloads.jobs.job import Job as Job
 from workloads.jobs.job import make_job as make_job
-
-Mask = NDArray[np.bool_]
+from workloads.jobs.queue_policies import Fifo
+from workloads.jobs.queueing import Preempt, QueuePolicy, QueueView, Running, Waiting
 
 
 class How(StrEnum):
@@ -47,41 +51,101 @@ class Start:
     circuits: bool
 
 
-class Dispatcher:
-    """Owner of the queue; decides who is next and where, and has the machine carry it out."""
+class _Asking(NamedTuple):
+    """A job that waits for an answer."""
 
-    def __init__(self, env: Environment, machine: Machine, recovery: RecoveryPolicy) -> None:
-        """An empty queue."""
+    waiting: Waiting
+    answer: Event
+
+
+class _Granted(NamedTuple):
+    """A job that holds a slice: since when, and when it asked for it to end."""
+
+    job: Job
+    started_us: int
+    expected_end_us: int | None
+
+
+class Dispatcher:
+    """Owner of the queue; has the policies decide who is next and where, and the machine carry it out."""
+
+    def __init__(
+        self,
+        env: Environment,
+        machine: Machine,
+        recovery: RecoveryPolicy,
+        queue: QueuePolicy | None = None,
+        placement: PlacementPolicy | None = None,
+    ) -> None:
+        """An empty queue; first in first out and first fit unless other policies are given."""
         self._env = env
         self._machine = machine
         self._recovery = recovery
-        self._queue: list[tuple[Job, Event]] = []
-        self._returning: list[tuple[Job, Event]] = []
+        self._policy: QueuePolicy = Fifo() if queue is None else queue
+        self._placement: PlacementPolicy = FirstFit() if placement is None else placement
+        self._empty = empty_fitting(machine.fabric, machine.pod, self._placement)
+        self._start_us = to_us(recovery.circuits) + to_us(recovery.preflight) + to_us(recovery.restore)
+        self._queue: list[_Asking] = []
+        self._returning: list[_Asking] = []
+        self._granted: dict[int, _Granted] = {}
+        self._used_chip_us: dict[str, int] = {}
         self._pass_is_due = False
 
     @property
     def waiting(self) -> list[int]:
-        """Numbers of the jobs in the queue, the head first."""
-        return [job.id for job, _ in self._queue]
+        """Numbers of the jobs in the queue, in the order in which they asked."""
+        return [asking.waiting.job.id for asking in self._queue]
 
-    def enqueue(self, job: Job) -> Event:
-        """Put a job that holds nothing at the end of the queue; the event gives its `Start`."""
+    def reject_reason(self, job: Job) -> RejectReason | None:
+        """Why the pod could never hold the job, whole and free as it may be; None where it could."""
+        return self._empty.reason(job)
+
+    def enqueue(self, job: Job, remaining_us: int | None = None) -> Event:
+        """Put a job that holds nothing at the end of the queue; the event gives its `Start`.
+
+        `remaining_us`: what the job still takes by its owner's word, stages aside; `requested_us` unless given.
+        """
+        self._settle(job.id)
         self._machine.set_stage(job.id, Stage.WAITING)
-        return self._ask(self._queue, job)
+        return self._ask(self._queue, job, remaining_us)
 
-    def ask_again(self, job: Job) -> Event:
+    def ask_again(self, job: Job, remaining_us: int | None = None) -> Event:
         """Let a job that still holds what it lost a part of start again; the event gives its `Start`."""
         self._machine.set_stage(job.id, Stage.WAITING)
-        return self._ask(self._returning, job)
+        return self._ask(self._returning, job, remaining_us)
+
+    def ended(self, job: Job) -> None:
+        """A job has given its slice back for good: it is no longer counted as running."""
+        self._settle(job.id)
 
     def capacity_returned(self) -> None:
         """Something came back: see at the end of this instant who can use it."""
         if self._queue or self._returning:
             self._request_pass()
 
-    def _ask(self, line: list[tuple[Job, Event]], job: Job) -> Event:
+    def room(self) -> Fitting:
+        """What is free now, as far as is believed."""
+        machine = self._machine
+        blind = machine.fabric is Fabric.ANY_HOST or not machine.believed.ends_out_total
+        return Fitting(
+            fabric=machine.fabric,
+            pod=machine.pod,
+            placement=self._placement,
+            free_chips=machine.free_chips(),
+            usable=machine.usable_hosts(),
+            dark_cubes=None if blind else machine.believed.dark_cubes(),
+            switch_out=machine.light is not None and machine.believed.switches_out > 0,
+            held=self._held,
+        )
+
+    def _held(self, job: int) -> Held:
+        holding = self._machine.holdings[job]
+        return holding.index, holding.placed.chips_per_host
+
+    def _ask(self, line: list[_Asking], job: Job, remaining_us: int | None) -> Event:
         answer = Event(self._env)
-        line.append((job, answer))
+        remaining_us = job.requested_us if remaining_us is None else remaining_us
+        line.append(_Asking(Waiting(job=job, asked_us=int(self._env.now), remaining_us=remaining_us), answer))
         self._request_pass()
         return answer
 
@@ -95,72 +159,72 @@ class Dispatcher:
     def _pass(self, _: Event) -> None:
         """The scheduling pass of this instant."""
         returning, self._returning = self._returning, []
-        for job, answer in returning:
-            start = self._start_again(job)
+        for asking in returning:
+            start = self._start_again(asking.waiting.job)
             if start is None:
-                self._machine.release(job.id)
-                self._machine.set_stage(job.id, Stage.WAITING)
-                self._queue.append((job, answer))
+                job = asking.waiting.job.id
+                self._machine.release(job)
+                self._settle(job)
+                self._machine.set_stage(job, Stage.WAITING)
+                self._queue.append(asking)
             else:
-                answer.succeed(start)
-        held_back: list[tuple[Job, Event]] = []
-        while self._queue:
-            job, answer = self._queue[0]
-            if self._must_stand_aside(job):
-                held_back.append(self._queue.pop(0))
-                continue
-            start = self._place(job)
-            if start is None:
-                break
-            self._queue.pop(0)
-            answer.succeed(start)
-        self._queue[:0] = held_back
+                self._grant(asking, start)
+        if self._queue:
+            self._decide()
         self._pass_is_due = False
 
-    def _must_stand_aside(self, job: Job) -> bool:
-        """Whether a dead switch keeps this job from running anywhere in the pod."""
-        machine = self._machine
-        return (
-            machine.light is not None
-            and job.shape is not None
-            and not job.shape.is_sub_cube
-            and not job.reroute_opt_in
-            and machine.believed.switches_out > 0
+    def _decide(self) -> None:
+        """Ask the queue policy and carry out its decisions in their order."""
+        room = self.room()
+        waiting = tuple(asking.waiting for asking in self._queue if not room.is_barred(asking.waiting.job))
+        view = QueueView(
+            now_us=int(self._env.now), waiting=waiting, room=room, running_now=self._running, used_now=self._used
         )
-
-    def _free_hosts(self, job: Job) -> tuple[Mask, Mask | None]:
-        """Hosts that a job may take, and cubes that it takes last (dead optical ends), None when there are none."""
-        machine = self._machine
-        free = machine.free_hosts(job.chips_per_host)
-        if not machine.believed.ends_out_total or machine.fabric is Fabric.ANY_HOST or job.hosts < HOSTS_PER_CUBE:
-            return free, None
-        dark = machine.believed.dark_cubes()
-        if job.reroute_opt_in:
-            return free, dark
-        uses_ends = machine.light is not None or job.hosts > HOSTS_PER_CUBE
-        return (free & ~np.repeat(dark, HOSTS_PER_CUBE) if uses_ends else free), None
-
-    def _place(self, job: Job) -> Start | None:
-        """Place a job that holds nothing, or return None when it does not fit now."""
-        machine = self._machine
-        free, avoid = self._free_hosts(job)
-        if machine.fabric is Fabric.ANY_HOST or job.shape is None:
-            found = np.flatnonzero(free)[: job.hosts].tolist()
-            if len(found) < job.hosts:
-                return None
-            machine.occupy(job.id, found, chips_per_host=job.chips_per_host)
-        else:
-            placement = place(machine.fabric, machine.pod, job.shape, free, avoid)
-            if placement is None:
-                return None
-            machine.occupy(
-                job.id,
-                placement.hosts,
-                cubes=placement.cubes,
-                shape=placement.shape,
-                chips_per_host=job.chips_per_host,
+        for decision in self._policy.decide(view):
+            job = decision.job
+            if isinstance(decision, Preempt):
+                room = room.after_end([job.id])
+                self._settle(job.id)
+                self._machine.preempt(job.id)
+                continue
+            spot, after = room.spot(job), room.after_start(job)
+            if spot is None or after is None:
+                raise ValueError(f"queue policy {self._policy} starts job {job.id}, which does not fit")
+            place = next(i for i, asking in enumerate(self._queue) if asking.waiting.job.id == job.id)
+            asking = self._queue.pop(place)
+            self._machine.occupy(
+                job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape, chips_per_host=job.chips_per_host
             )
-        return Start(How.PLACED, machine.connect(job.id) > 0)
+            self._grant(asking, Start(How.PLACED, self._machine.connect(job.id) > 0))
+            room = after
+
+    def _grant(self, asking: _Asking, start: Start) -> None:
+        """Tell a job that it may start, and note when it is expected to end."""
+        job, remaining_us = asking.waiting.job, asking.waiting.remaining_us
+        before, now_us = self._granted.get(job.id), int(self._env.now)
+        end_us = None if remaining_us is None else now_us + self._start_us + remaining_us
+        self._granted[job.id] = _Granted(job, now_us if before is None else before.started_us, end_us)
+        asking.answer.succeed(start)
+
+    def _settle(self, job: int) -> None:
+        """A job holds nothing any more: add up what its owner used."""
+        granted = self._granted.pop(job, None)
+        if granted is not None:
+            used = granted.job.chips * (int(self._env.now) - granted.started_us)
+            self._used_chip_us[granted.job.owner] = self._used_chip_us.get(granted.job.owner, 0) + used
+
+    def _running(self) -> Sequence[Running]:
+        return [
+            Running(job=granted.job, started_us=granted.started_us, expected_end_us=granted.expected_end_us)
+            for _, granted in sorted(self._granted.items())
+        ]
+
+    def _used(self) -> Mapping[str, int]:
+        used = dict(self._used_chip_us)
+        for granted in self._granted.values():
+            chip_us = granted.job.chips * (int(self._env.now) - granted.started_us)
+            used[granted.job.owner] = used.get(granted.job.owner, 0) + chip_us
+        return used
 
     def _start_again(self, job: Job) -> Start | None:
         """What a job that lost something gets at once, or None when it has to give all back and queue."""
@@ -192,7 +256,7 @@ class Dispatcher:
         """Keep what is good and put free hosts or cubes in the places of what is not."""
         machine = self._machine
         placed, believed = machine.holdings[job.id].placed, machine.believed
-        free, avoid = self._free_hosts(job)
+        free, avoid = self.room().masks(job)
         if machine.fabric is Fabric.ANY_HOST:
             good = [host for host in placed.hosts if host not in believed.dead_hosts]
             found = np.flatnonzero(free)[: job.hosts - len(good)].tolist()
@@ -212,17 +276,8 @@ class Dispatcher:
 
     def _move(self, job: Job) -> Start | None:
         """Go to cubes or hosts that the job does not hold, all of them, or None when there are not enough."""
-        machine = self._machine
-        free, avoid = self._free_hosts(job)
-        if machine.fabric is Fabric.ANY_HOST or job.shape is None:
-            found = np.flatnonzero(free)[: job.hosts].tolist()
-            if len(found) < job.hosts:
-                return None
-            machine.exchange(job.id, found)
-            return Start(How.REPLACED, False)
-        placement = place(machine.fabric, machine.pod, job.shape, free, avoid)
-        if placement is None:
+        spot = self.room().spot(job)
+        if spot is None:
             return None
-        hosts = hosts_of_cubes(placement.cubes)
-        made = machine.exchange(job.id, hosts, cubes=placement.cubes, shape=placement.shape)
+        made = self._machine.exchange(job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape)
         return Start(How.REPLACED, made > 0)

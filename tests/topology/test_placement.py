@@ -14,7 +14,7 @@ from topology.errors import InputError
 from topology.fabric import Fabric
 from topology.placement import capacity, hosts_of_cubes, place, replace_cubes, usable_cubes
 from topology.pod import POD_GENERATIONS, FlatPod, Pod
-from topology.policies import Fifo, FirstFit
+from topology.policies import FirstFit
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.torus import slice_graph, torus_graph
 
@@ -201,8 +201,6 @@ def test_flat_pod_places_any_hosts() -> None:
 
 def test_policies() -> None:
     """Goal: FIFO lets only the head start; first fit is `place`. Method: small examples."""
-    assert list(Fifo().candidates([7, 3, 9])) == [7]
-    assert list(Fifo().candidates([])) == []
     shape = parse_shape("8x8x16")
     assert FirstFit().choose(Fabric.RECONFIGURABLE, V4, shape, ALL_UP) == place(
         Fabric.RECONFIGURABLE, V4, shape, ALL_UP

@@ -1,0 +1,217 @@
+"""What fits where: a pure picture of the free chips of a pod, on which a queue policy tries out what it has in mind.
+
+A `Fitting` never changes. `after_start` and `after_end` give other ones, on copies of the masks, and each answer is
+remembered; so whoever carries out a decision follows the same steps and gets the same places without searching again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topology.fabric import Fabric
+from topology.placement import Placement, usable_cubes
+from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, AnyPod, FlatPod, Pod
+from topology.shape import Shape
+from workloads.jobs.job import Job
+
+Mask = NDArray[np.bool_]
+Chips = NDArray[np.uint8]
+
+
+class PlacementPolicy(Protocol):
+    """Where a slice goes: pure, and asked with fresh masks."""
+
+    def choose(
+        self, fabric: Fabric, pod: Pod, shape: Shape, free_hosts: Mask, avoid_cubes: Mask | None = None
+    ) -> Placement | None:
+        """The place of a slice of `shape` on the free hosts (H,), or None.
+
+        `avoid_cubes` (C,): for slices of whole cubes those to take last; for smaller ones those that are of no use to
+        slices of whole cubes, worth taking first.
+        """
+
+
+class RejectReason(StrEnum):
+    """Why a job does not fit: too few chips, or enough of them but not in its shape."""
+
+    SHAPE = "shape"
+    RESOURCE = "resource"
+
+
+class Spot(NamedTuple):
+    """Where a job goes: its hosts; for whole cubes also these, in order along x, y, z of the shape that is formed."""
+
+    hosts: tuple[int, ...]
+    cubes: tuple[int, ...] = ()
+    shape: Shape | None = None
+
+
+Held = tuple[NDArray[np.int64], int]
+"""The hosts that a job holds and how many chips on each."""
+
+
+class _Started(NamedTuple):
+    """The last job that has started in a picture, and those before it."""
+
+    before: _Started | None
+    job: int
+    held: Held
+
+
+def nothing_held(job: int) -> Held:
+    """On an empty pod no job holds anything."""
+    raise KeyError(job)
+
+
+class Fitting:
+    """Free chips of a pod at one instant, and questions to them."""
+
+    def __init__(
+        self,
+        *,
+        fabric: Fabric,
+        pod: AnyPod,
+        placement: PlacementPolicy,
+        free_chips: Chips,
+        usable: Mask,
+        dark_cubes: Mask | None = None,
+        switch_out: bool = False,
+        held: Callable[[int], Held] = nothing_held,
+    ) -> None:
+        """`free_chips` (H,) no job holds; `usable` (H,) hosts are up and not drained.
+
+        `dark_cubes` (C,) have a dead optical end; `switch_out`: a switch is dead; `held` gives what a job holds.
+        """
+        self._fabric = fabric
+        self._pod = pod
+        self._placement = placement
+        self._free_chips = free_chips
+        self._usable = usable
+        self._dark = dark_cubes
+        self._switch_out = switch_out
+        self._held = held
+        self._started: _Started | None = None
+        self._spots: dict[tuple[Shape | None, int, int, bool], Spot | None] = {}
+        self._after_start: dict[int, Fitting | None] = {}
+
+    @property
+    def free_chips(self) -> int:
+        """Chips that are free on usable hosts."""
+        return int(self._free_chips[self._usable].sum())
+
+    def is_barred(self, job: Job) -> bool:
+        """Whether a dead switch keeps this job from running anywhere in the pod, whatever is free."""
+        small = job.shape is None or job.shape.is_sub_cube
+        return self._switch_out and self._fabric.has_light and not small and not job.reroute_opt_in
+
+    def masks(self, job: Job) -> tuple[Mask, Mask | None]:
+        """Hosts (H,) that a job may take, and `avoid_cubes` (C,) as `PlacementPolicy.choose` has it."""
+        free: Mask = (self._free_chips >= job.chips_per_host) & self._usable
+        if self._fabric is Fabric.ANY_HOST or job.shape is None:
+            return free, None
+        if job.hosts < HOSTS_PER_CUBE:
+            whole = usable_cubes(self._usable)
+            return free, ~whole if self._dark is None else ~whole | self._dark
+        if self._dark is None:
+            return free, None
+        if job.reroute_opt_in:
+            return free, self._dark
+        uses_ends = self._fabric.has_light or job.hosts > HOSTS_PER_CUBE
+        return (free & ~np.repeat(self._dark, HOSTS_PER_CUBE) if uses_ends else free), None
+
+    def spot(self, job: Job) -> Spot | None:
+        """Where the placement policy puts the job now, or None."""
+        key = (job.shape, job.hosts, job.chips_per_host, job.reroute_opt_in)
+        if key not in self._spots:
+            self._spots[key] = self._find(job)
+        return self._spots[key]
+
+    def _find(self, job: Job) -> Spot | None:
+        if self.is_barred(job):
+            return None
+        free, avoid = self.masks(job)
+        if np.count_nonzero(free) < job.hosts:
+            return None
+        if job.shape is None or isinstance(self._pod, FlatPod):
+            return Spot(tuple(np.flatnonzero(free)[: job.hosts].tolist()))
+        placement = self._placement.choose(self._fabric, self._pod, job.shape, free, avoid)
+        if placement is None:
+            return None
+        any_host = self._fabric is Fabric.ANY_HOST
+        return Spot(placement.hosts, placement.cubes, None if any_host else placement.shape)
+
+    def fits(self, job: Job) -> bool:
+        """Whether the job could start now."""
+        return self.spot(job) is not None
+
+    def reason(self, job: Job) -> RejectReason | None:
+        """Why the job does not fit now; None where it does."""
+        if self.fits(job):
+            return None
+        free, _ = self.masks(job)
+        return RejectReason.RESOURCE if np.count_nonzero(free) < job.hosts else RejectReason.SHAPE
+
+    def after_start(self, job: Job) -> Fitting | None:
+        """The picture once the job has started where the placement policy puts it; None where it does not fit."""
+        if job.id not in self._after_start:
+            spot = self.spot(job)
+            self._after_start[job.id] = None if spot is None else self.with_job(job, spot)
+        return self._after_start[job.id]
+
+    def with_job(self, job: Job, spot: Spot) -> Fitting:
+        """The picture once the job holds this spot, which has to be free."""
+        hosts = np.array(spot.hosts, dtype=np.int64)
+        free = self._free_chips.copy()
+        if not (free[hosts] >= job.chips_per_host).all():
+            raise ValueError(f"job {job.id} can not start on hosts {spot.hosts}: some are taken")
+        free[hosts] -= job.chips_per_host
+        return self._copy(free, _Started(self._started, job.id, (hosts, job.chips_per_host)))
+
+    def after_end(self, jobs: Iterable[int]) -> Fitting:
+        """The picture once these jobs, by number, have given back what they hold."""
+        free = self._free_chips.copy()
+        for job in jobs:
+            hosts, chips = self.held_by(job)
+            free[hosts] += chips
+            if free[hosts].max() > CHIPS_PER_HOST:
+                raise ValueError(f"job {job} has given back what it holds already")
+        return self._copy(free, self._started)
+
+    def held_by(self, job: int) -> Held:
+        """The hosts that a job holds in this picture and the chips on each; KeyError where it holds none."""
+        link = self._started
+        while link is not None:
+            if link.job == job:
+                return link.held
+            link = link.before
+        return self._held(job)
+
+    def _copy(self, free_chips: Chips, started: _Started | None) -> Fitting:
+        other = Fitting(
+            fabric=self._fabric,
+            pod=self._pod,
+            placement=self._placement,
+            free_chips=free_chips,
+            usable=self._usable,
+            dark_cubes=self._dark,
+            switch_out=self._switch_out,
+            held=self._held,
+        )
+        other._started = started
+        return other
+
+
+def empty_fitting(fabric: Fabric, pod: AnyPod, placement: PlacementPolicy) -> Fitting:
+    """A pod that is whole and free: what does not fit here never does."""
+    return Fitting(
+        fabric=fabric,
+        pod=pod,
+        placement=placement,
+        free_chips=np.full(pod.hosts, CHIPS_PER_HOST, dtype=np.uint8),
+        usable=np.ones(pod.hosts, dtype=np.bool_),
+    )
