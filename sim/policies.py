@@ -98,7 +98,9 @@ class RecoveryPolicy:
 
     `evict` s empties the hosts of the slice, `circuits` s sets light paths and discovers links (or loads other routes),
     `preflight` s tests the slice, `restore` s compiles and loads the state. `reroute_opt_in` is the share of jobs
-    that agree to run around dead light paths, at `rerouted_speed` of the healthy speed (assumption).
+    that agree to run around dead light paths, at `rerouted_speed` of the healthy speed (assumption). A share `failure`
+    of starts fails at the end of its stages and goes through them again. A job that lost hardware stays on its slice
+    for up to `hold` s, in case the repair comes first.
     """
 
     evict: Seconds = 30.0
@@ -108,14 +110,18 @@ class RecoveryPolicy:
     replace: Literal["replace_one", "move_all"] = "replace_one"
     reroute_opt_in: ClosedShare = 0.95
     rerouted_speed: ClosedShare = 0.95
+    failure: ClosedShare = 0.0
+    hold: Seconds = 0.0
 
     def __post_init__(self) -> None:
         """Refuse delays that are no times and shares outside their range."""
-        _check_delays(self, "evict", "circuits", "preflight", "restore")
+        _check_delays(self, "evict", "circuits", "preflight", "restore", "hold")
         if self.replace not in ("replace_one", "move_all"):
             raise ValueError(f"replace must be replace_one or move_all, not {self.replace!r}")
         if not 0 <= self.reroute_opt_in <= 1:
             raise ValueError(f"reroute_opt_in must lie in [0, 1], not {self.reroute_opt_in}")
+        if not 0 <= self.failure < 1:
+            raise ValueError(f"failure must lie in [0, 1), not {self.failure}: a start that never succeeds never ends")
         if not 0 < self.rerouted_speed <= 1:
             raise ValueError(f"rerouted_speed must lie in (0, 1], not {self.rerouted_speed}")
 

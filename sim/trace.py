@@ -72,6 +72,7 @@ class Stage(StrEnum):
 
 _STAGES = {stage.value: stage for stage in Stage}
 _STAGE_OR_SPEED = frozenset((Verb.STAGE.value, Verb.SPEED.value))
+_ENDS = frozenset((Verb.FINISH.value, Verb.REJECT.value))
 
 Row = tuple[int, str, str, int, int, str, int]
 """time_us, verb, kind, component, job, stage, value: plain tuples of plain texts and numbers, one per transition."""
@@ -134,9 +135,12 @@ class Trace:
     hosts: int
     horizon_us: int
     slice_chips: int
+    """Chips of the slices, of the largest where they differ."""
     jobs: int
     rows: list[Row] = field(repr=False)
     placements: list[Placed] = field(repr=False)
+    spare_chips: int = 0
+    """Chips that are kept free for losses."""
 
     @property
     def chips(self) -> int:
@@ -161,6 +165,10 @@ class Trace:
         current: dict[int, tuple[Stage, int, int]] = {}
         for time_us, verb, _, _, job, stage, value in self.rows:
             if verb not in _STAGE_OR_SPEED:
+                if verb in _ENDS and job in current:
+                    now, start_us, speed_ppm = current.pop(job)
+                    if start_us < time_us:
+                        yield StageInterval(job, now, start_us, time_us, speed_ppm)
                 continue
             now, start_us, speed_ppm = current.get(job, (Stage.WAITING, time_us, 0))
             if start_us < time_us:

@@ -1,25 +1,40 @@
-"""Jobs that hold slices: from the queue to running, through every stage of recovery, again and again.
+"""Jobs that hold slices: from the queue to running, through every stage of recovery, again and again, to the end.
 
 A loss is a one-shot event of one attempt, not an interrupt: several failures at one instant are one loss. A job is
 `detecting` from the instant at which a component that it needs is down until that is known (also when it is placed on
-one), then it is evicted, gets its slice, and goes through circuits, preflight and restore.
+one), then it is evicted, gets its slice, and goes through circuits, preflight and restore. A planned move (a drain with
+notice) saves the state first and undoes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
+from enum import StrEnum
+from typing import Any
 
 from simpy.core import Environment
 from simpy.events import Event
 
 from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
-from sim.processes.dispatch import Dispatcher, How, Job, Start
+from sim.processes.dispatch import Dispatcher, How, Start
 from sim.processes.health import to_us
 from sim.processes.order import Order, Timer, priority
+from sim.processes.progress import Progress
+from sim.processes.upkeep import NO_UPKEEP, Upkeep
 from sim.trace import FULL_SPEED_PPM, Stage
+from workloads.jobs.job import Job
 
-JobProcess = Generator[Event, Start, None]
+JobProcess = Generator[Event, Any, None]
+
+
+class Ending(StrEnum):
+    """How an attempt of a job ends."""
+
+    LOST = "lost"
+    PREEMPTED = "preempted"
+    NOTICED = "noticed"
+    FINISHED = "finished"
 
 
 class JobEvents:
@@ -31,20 +46,26 @@ class JobEvents:
         self._machine = machine
         self._dispatcher = dispatcher
         self._rerouted_ppm = round(recovery.rerouted_speed * FULL_SPEED_PPM)
-        self._lost: dict[int, Event] = {}
+        self._ended: dict[int, Event] = {}
         self._news: dict[int, Event] = {}
+        self._pace: dict[int, Event] = {}
+        self.progress: dict[int, Progress] = {}
         machine.listener = self
 
     def open(self, job: int) -> Event:
-        """The loss of a new attempt of a job: fired at once when it was placed on something that is down."""
-        self._lost[job] = Event(self._env)
+        """The end of a new attempt of a job: fired at once when it was placed on something that is down."""
+        self._ended[job] = Event(self._env)
         if self._machine.is_hurt(job):
             self.lost(job)
-        return self._lost[job]
+        return self._ended[job]
 
     def news(self, job: int) -> Event:
         """Fired when next a failure or repair that concerns the job becomes known."""
         return self._news.setdefault(job, Event(self._env))
+
+    def pace(self, job: int) -> Event:
+        """Fired when next the speed of the running job changes."""
+        return self._pace.setdefault(job, Event(self._env))
 
     def speed_ppm(self, job: int) -> int:
         """The speed at which a job runs now: slowed while it runs around dead light."""
@@ -52,30 +73,58 @@ class JobEvents:
 
     def lost(self, job: int) -> None:
         """Fire the loss of the attempt in progress, once."""
-        event = self._lost.get(job)
-        if event is not None and not event.triggered:
-            event.succeed()
+        self._end(job, Ending.LOST)
+
+    def noticed(self, job: int) -> None:
+        """End the attempt in progress for a planned move."""
+        self._end(job, Ending.NOTICED)
+
+    def poisoned(self, job: int, since_us: int) -> None:
+        """Remember from when on the work is worth nothing; the loss that follows goes back to before that."""
+        progress = self.progress.get(job)
+        if progress is not None:
+            known_us = progress.poisoned_us
+            progress.poisoned_us = since_us if known_us is None else min(known_us, since_us)
+
+    def preempted(self, job: int) -> None:
+        """Undo what is not safe, and wake the job whatever it waits for."""
+        progress = self.progress.get(job)
+        if progress is not None:
+            undo(self._machine, job, progress, int(self._env.now))
+        self._end(job, Ending.PREEMPTED)
+        self._wake(self._news, job)
 
     def informed(self, job: int) -> None:
         """Wake a job that waits for news; a running job gets the speed of its light paths."""
-        event = self._news.pop(job, None)
-        if event is not None:
-            event.succeed()
-        if self._machine.holdings[job].stage is Stage.RUNNING and not self._lost[job].triggered:
-            self._machine.set_speed(job, self.speed_ppm(job))
-
-    def noticed(self, job: int) -> None:
-        """Do nothing."""
-
-    def poisoned(self, job: int, since_us: int) -> None:
-        """Do nothing."""
-
-    def preempted(self, job: int) -> None:
-        """Do nothing."""
+        self._wake(self._news, job)
+        if self._machine.holdings[job].stage is Stage.RUNNING and not self._ended[job].triggered:
+            speed_ppm = self.speed_ppm(job)
+            self._machine.set_speed(job, speed_ppm)
+            progress = self.progress.get(job)
+            if progress is not None:
+                progress.run(int(self._env.now), speed_ppm)
+                self._wake(self._pace, job)
 
     def capacity_returned(self) -> None:
         """Let the dispatcher see to it."""
         self._dispatcher.capacity_returned()
+
+    def _end(self, job: int, ending: Ending) -> None:
+        event = self._ended.get(job)
+        if event is not None and not event.triggered:
+            event.succeed(ending)
+
+    def _wake(self, waiting: dict[int, Event], job: int) -> None:
+        event = waiting.pop(job, None)
+        if event is not None:
+            event.succeed()
+
+
+def undo(machine: Machine, job: int, progress: Progress, now_us: int) -> None:
+    """Take a job back to its last safe state, and write down what that undoes."""
+    undone_us = progress.lose(now_us)
+    if undone_us:
+        machine.lose(job, undone_us)
 
 
 def start_stages(start: Start, recovery: RecoveryPolicy) -> list[tuple[Stage, int]]:
@@ -99,56 +148,214 @@ def run_job(
     recovery: RecoveryPolicy,
     *,
     runs_at_start: bool,
+    upkeep: Upkeep = NO_UPKEEP,
 ) -> JobProcess:
-    """One job without end. With `runs_at_start` a slice got at time 0 runs at once, as if it had been there before."""
-    place = priority(Order.STAGE_END, 0, job.id)
-    request = dispatcher.enqueue(job)
-    while True:
-        start = yield request
-        if runs_at_start and env.now == 0:
-            start = Start(How.FIRST, False)
+    """One job, to the end of its work or for ever.
+
+    With `runs_at_start` a slice got at time 0 runs at once, as if it had been there before. Without `upkeep` a job has
+    no state: nothing is saved and a loss undoes nothing.
+    """
+    yield from _JobLife(env, job, machine, dispatcher, events, recovery, upkeep).live(runs_at_start)
+
+
+class _JobLife:
+    """The phases of one job's life; each is a generator that the job's process runs through."""
+
+    def __init__(
+        self,
+        env: Environment,
+        job: Job,
+        machine: Machine,
+        dispatcher: Dispatcher,
+        events: JobEvents,
+        recovery: RecoveryPolicy,
+        upkeep: Upkeep,
+    ) -> None:
+        self.env = env
+        self.job = job
+        self.machine = machine
+        self.dispatcher = dispatcher
+        self.events = events
+        self.recovery = recovery
+        self.upkeep = upkeep
+        self.place = priority(Order.STAGE_END, 0, job.id)
+        self.progress: Progress | None = upkeep.progress_of(job)
+        self.interval_us = upkeep.interval_us(job)
+        self.starts = 0
+        self.planned = False
+        if self.progress is not None:
+            events.progress[job.id] = self.progress
+
+    @property
+    def now_us(self) -> int:
+        """The time."""
+        return int(self.env.now)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the job holds a slice (a preempted one does not)."""
+        return self.job.id in self.machine.holdings
+
+    def live(self, runs_at_start: bool) -> JobProcess:
+        """From the queue to the end."""
+        request = self.dispatcher.enqueue(self.job)
         while True:
-            lost = events.open(job.id)
-            yield from _run_until_lost(env, job, machine, events, lost, start_stages(start, recovery))
-            yield from _learn_what_happened(job, machine, events)
-            if _response(job, machine, recovery) is not Response.REROUTE:
+            start = yield request
+            if runs_at_start and self.now_us == 0:
+                start = Start(How.FIRST, False)
+            ending = yield from self._occupy(start)
+            if ending is Ending.FINISHED:
+                self.machine.finish(self.job.id)
+                self.events.progress.pop(self.job.id, None)
+                return
+            if self.holds:
+                self.machine.set_stage(self.job.id, Stage.MIGRATING if self.planned else Stage.EVICTING)
+                evict_us = to_us(self.recovery.evict)
+                if evict_us:
+                    yield Timer(self.env, evict_us, self.place)
+            request = self.dispatcher.ask_again(self.job) if self.holds else self.dispatcher.enqueue(self.job)
+
+    def _occupy(self, start: Start) -> Generator[Event, Any, Ending]:
+        """Attempt upon attempt on the slice that the job holds, until it is done or has to leave."""
+        while True:
+            ended = self.events.open(self.job.id)
+            yield from self._go_through_stages(start, ended)
+            if not ended.triggered:
+                yield from self._run(ended)
+            if not ended.triggered:
+                return Ending.FINISHED
+            ending = Ending(str(ended.value))
+            if ending is Ending.NOTICED:
+                ended = yield from self._save_before_leaving()
+                ending = Ending(str(ended.value)) if ended.triggered else Ending.NOTICED
+            self.planned = ending is Ending.NOTICED
+            if ending is not Ending.LOST:
+                return ending
+            if self.progress is not None:
+                undo(self.machine, self.job.id, self.progress, self.now_us)
+            yield from self._learn_what_happened()
+            if not self.holds:
+                return Ending.PREEMPTED
+            if self._response() is Response.REROUTE:
+                start = Start(How.REROUTED, True)
+            elif (yield from self._repaired_in_time()):
+                start = Start(How.SAME, False)
+            else:
+                return Ending.LOST if self.holds else Ending.PREEMPTED
+
+    def _go_through_stages(self, start: Start, ended: Event) -> JobProcess:
+        """Everything between getting the slice and running, again for each start that fails, until `ended`."""
+        stages = start_stages(start, self.recovery)
+        while True:
+            for stage, length_us in stages:
+                if ended.triggered:
+                    return
+                self.machine.set_stage(self.job.id, Stage.MIGRATING if self.planned else stage)
+                if length_us:
+                    yield Timer(self.env, length_us, self.place) | ended
+            self.starts += 1
+            if ended.triggered or not stages or not self.upkeep.start_fails(self.job.id, self.starts - 1):
+                return
+
+    def _run(self, ended: Event) -> JobProcess:
+        """Run until the attempt ends, or return before that when the work is done."""
+        self._resume()
+        progress, next_save_us = self.progress, self._next_save_us()
+        if progress is None or (progress.needed is None and next_save_us is None):
+            yield ended
+        else:
+            yield from self._run_and_save(progress, ended, next_save_us)
+        if progress is not None:
+            progress.run(self.now_us, 0)
+
+    def _run_and_save(self, progress: Progress, ended: Event, next_save_us: int | None) -> JobProcess:
+        save_us, stall_us = self.upkeep.save_us, self.upkeep.stall_us
+        safe_at_us: int | None = None
+        point = progress.point()
+        while not progress.is_done:
+            finish_us = progress.finish_in_us()
+            due = [at_us - self.now_us for at_us in (safe_at_us, next_save_us) if at_us is not None]
+            if finish_us is not None:
+                due.append(finish_us)
+            yield Timer(self.env, min(due), self.place) | ended | self.events.pace(self.job.id)
+            if ended.triggered:
+                return
+            progress.advance(self.now_us)
+            if safe_at_us == self.now_us:
+                self._commit(progress, point)
+                safe_at_us = None
+            if next_save_us == self.now_us and not progress.is_done:
+                point = progress.point()
+                started_us = self.now_us
+                yield from self._stall(progress, stall_us, ended)
+                if ended.triggered:
+                    return
+                if stall_us == save_us:
+                    self._commit(progress, point)
+                else:
+                    safe_at_us = started_us + save_us
+                next_save_us = self._next_save_us()
+                if next_save_us is not None and safe_at_us is not None:
+                    next_save_us = max(next_save_us, safe_at_us)
+
+    def _stall(self, progress: Progress, stall_us: int, ended: Event) -> JobProcess:
+        """Stop for a checkpoint, then run on."""
+        if stall_us:
+            progress.run(self.now_us, 0)
+            self.machine.set_stage(self.job.id, Stage.CHECKPOINTING)
+            yield Timer(self.env, stall_us, self.place) | ended
+            if not ended.triggered:
+                self._resume()
+
+    def _resume(self) -> None:
+        speed_ppm = self.events.speed_ppm(self.job.id)
+        self.machine.set_stage(self.job.id, Stage.RUNNING, speed_ppm)
+        if self.progress is not None:
+            self.progress.run(self.now_us, speed_ppm)
+
+    def _next_save_us(self) -> int | None:
+        return None if self.interval_us is None else self.now_us + self.interval_us
+
+    def _commit(self, progress: Progress, point: Any) -> None:
+        if progress.commit(point):
+            self.machine.commit(self.job.id, progress.safe_us)
+
+    def _save_before_leaving(self) -> Generator[Event, Any, Event]:
+        """Save the state before a planned move, so that it undoes nothing (without checkpoints it moves as it is)."""
+        progress, ended = self.progress, self.events.open(self.job.id)
+        if progress is not None and progress.is_at_risk:
+            self.machine.set_stage(self.job.id, Stage.CHECKPOINTING)
+            if self.upkeep.save_us:
+                yield Timer(self.env, self.upkeep.save_us, self.place) | ended
+            if not ended.triggered:
+                self._commit(progress, progress.point())
+        return ended
+
+    def _learn_what_happened(self) -> JobProcess:
+        """Hold on until what hurt the slice is known, or repaired."""
+        machine, job = self.machine, self.job.id
+        machine.set_stage(job, Stage.DETECTING)
+        while self.holds and machine.is_hurt(job) and not machine.trouble(job).hardware:
+            yield self.events.news(job)
+
+    def _repaired_in_time(self) -> Generator[Event, Any, bool]:
+        """Stay on the slice for a while, idle, in case the repair comes before the job would have to leave."""
+        hold_us, machine, job = to_us(self.recovery.hold), self.machine, self.job.id
+        if not hold_us or not machine.trouble(job).hardware:
+            return False
+        machine.set_stage(job, Stage.HELD_IDLE)
+        given_up = Timer(self.env, hold_us, self.place)
+        while self.holds and machine.trouble(job).hardware:
+            yield given_up | self.events.news(job)
+            if given_up.processed:
                 break
-            start = Start(How.REROUTED, True)
-        machine.set_stage(job.id, Stage.EVICTING)
-        evict_us = to_us(recovery.evict)
-        if evict_us:
-            yield Timer(env, evict_us, place)
-        request = dispatcher.ask_again(job)
+        return self.holds and not machine.trouble(job).hardware and not machine.is_hurt(job)
 
-
-def _run_until_lost(
-    env: Environment, job: Job, machine: Machine, events: JobEvents, lost: Event, stages: Iterable[tuple[Stage, int]]
-) -> JobProcess:
-    """Go through the stages of a start and run, until the attempt is lost."""
-    place = priority(Order.STAGE_END, 0, job.id)
-    for stage, length_us in stages:
-        if lost.triggered:
-            return
-        machine.set_stage(job.id, stage)
-        if length_us:
-            yield Timer(env, length_us, place) | lost
-    if not lost.triggered:
-        machine.set_stage(job.id, Stage.RUNNING, events.speed_ppm(job.id))
-        yield lost
-
-
-def _learn_what_happened(job: Job, machine: Machine, events: JobEvents) -> JobProcess:
-    """Hold on until what hurt the slice is known, or repaired."""
-    machine.set_stage(job.id, Stage.DETECTING)
-    while machine.is_hurt(job.id) and not machine.trouble(job.id).hardware:
-        yield events.news(job.id)
-
-
-def _response(job: Job, machine: Machine, recovery: RecoveryPolicy) -> Response:
-    """Whether the job stays and routes around dead light, or has to be evicted first."""
-    trouble = machine.trouble(job.id)
-    if not trouble.hardware and not trouble.light:
-        return Response.WAIT
-    return recovery.respond(
-        hardware=trouble.hardware, switch=trouble.switch, opted_in=job.reroute_opt_in, can_replace=True
-    )
+    def _response(self) -> Response:
+        """Whether the job stays and routes around dead light, or has to be evicted first."""
+        trouble = self.machine.trouble(self.job.id)
+        if not trouble.hardware and not trouble.light:
+            return Response.WAIT
+        return self.recovery.respond(
+            hardware=trouble.hardware, switch=trouble.switch, opted_in=self.job.reroute_opt_in, can_replace=True
+        )

@@ -1,0 +1,128 @@
+"""A pod in operation: jobs arrive, run, are lost and recover, finish; the log of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import simpy
+
+from sim.job_policies import CheckpointPolicy, NoCheckpoints, SparesPolicy
+from sim.machine import Machine
+from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
+from sim.processes.dispatch import Dispatcher
+from sim.processes.failures import Source, start_failures
+from sim.processes.jobs import JobEvents, JobProcess, run_job
+from sim.processes.order import Order, Timer, priority
+from sim.processes.upkeep import Upkeep, loss_rate_per_s
+from sim.streams import Streams
+from sim.trace import Trace
+from topology.boxes import check_fabric
+from topology.fabric import Fabric
+from topology.placement import place
+from topology.pod import AnyPod
+from topology.shape import Shape
+from workloads.jobs.job import Job
+
+
+def reject_reason(pod: AnyPod, fabric: Fabric, job: Job) -> str | None:
+    """Why a job can never run here: `resource` when it is larger than the pod, `shape` when its shape never fits."""
+    if job.hosts > pod.hosts:
+        return "resource"
+    if job.shape is not None and place(fabric, pod, job.shape, np.ones(pod.hosts, dtype=np.bool_)) is None:
+        return "shape"
+    return None
+
+
+def simulate_operations(
+    pod: AnyPod,
+    fabric: Fabric,
+    jobs: Sequence[Job],
+    sources: Sequence[Source],
+    *,
+    health: HealthPolicy,
+    repair: RepairPolicy,
+    recovery: RecoveryPolicy,
+    streams: Streams,
+    horizon_us: int,
+    checkpoint: CheckpointPolicy | None = None,
+    spares: SparesPolicy | None = None,
+    runs_at_start: bool = False,
+    check_invariants: bool = False,
+) -> Trace:
+    """Play jobs, in order of arrival, and failures on a pod up to the horizon.
+
+    `sources` are the populations that fail; those that a fabric does not have are left out. A job that can never run is
+    rejected when it arrives. With `runs_at_start` the slices got at time 0 run at once. Raises InputError for a fabric
+    that the pod does not have, ValueError for populations larger than the pod.
+    """
+    check_fabric(fabric, pod)
+    spares = SparesPolicy() if spares is None else spares
+    env = simpy.Environment()
+    machine = Machine(pod, fabric, env, check_invariants=check_invariants)
+    dispatcher = Dispatcher(env, machine, recovery)
+    events = JobEvents(env, machine, dispatcher, recovery)
+    upkeep = Upkeep(
+        NoCheckpoints() if checkpoint is None else checkpoint,
+        lambda job: loss_rate_per_s(sources, pod, job, light=fabric.has_light),
+        start_failure=recovery.failure,
+        streams=streams,
+        jobs=max((job.id for job in jobs), default=-1) + 1,
+    )
+    start_failures(env, machine, sources, health=health, repair=repair, horizon_us=horizon_us)
+    lives = _Lives(env, machine, dispatcher, events, recovery, upkeep, runs_at_start)
+    env.process(lives.arrivals([job for job in jobs if job.arrival_us < horizon_us]))
+    env.run(until=horizon_us)
+    return Trace(
+        fabric=fabric,
+        hosts=pod.hosts,
+        horizon_us=horizon_us,
+        slice_chips=max((job.chips for job in jobs), default=0),
+        jobs=len(jobs),
+        rows=machine.rows,
+        placements=machine.placements,
+    )
+
+
+class _Lives:
+    """Starts the life of each job when it arrives."""
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        machine: Machine,
+        dispatcher: Dispatcher,
+        events: JobEvents,
+        recovery: RecoveryPolicy,
+        upkeep: Upkeep,
+        runs_at_start: bool,
+    ) -> None:
+        self._env = env
+        self._machine = machine
+        self._dispatcher = dispatcher
+        self._events = events
+        self._recovery = recovery
+        self._upkeep = upkeep
+        self._runs_at_start = runs_at_start
+        self._reasons: dict[tuple[int, Shape | None], str | None] = {}
+
+    def arrivals(self, jobs: Sequence[Job]) -> JobProcess:
+        """All jobs, which are in order of arrival."""
+        for job in jobs:
+            delay_us = job.arrival_us - int(self._env.now)
+            if delay_us:
+                yield Timer(self._env, delay_us, priority(Order.ARRIVAL, 0, job.id))
+            self._machine.submit(job.id, job.chips, job.work_us)
+            key = (job.hosts, job.shape)
+            if key not in self._reasons:
+                self._reasons[key] = reject_reason(self._machine.pod, self._machine.fabric, job)
+            reason = self._reasons[key]
+            if reason is not None:
+                self._machine.reject(job.id, job.chips, reason)
+                continue
+            self._env.process(
+                run_job(
+                    self._env, job, self._machine, self._dispatcher, self._events, self._recovery,
+                    runs_at_start=self._runs_at_start, upkeep=self._upkeep,
+                )
+            )  # fmt: skip
