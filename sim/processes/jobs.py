@@ -198,7 +198,7 @@ class _JobLife:
 
     def live(self, runs_at_start: bool) -> JobProcess:
         """From the queue to the end."""
-        request = self.dispatcher.enqueue(self.job)
+        request = self.dispatcher.enqueue(self.job, self._remaining_us())
         while True:
             start = yield request
             if runs_at_start and self.now_us == 0:
@@ -206,6 +206,7 @@ class _JobLife:
             ending = yield from self._occupy(start)
             if ending is Ending.FINISHED:
                 self.machine.finish(self.job.id)
+                self.dispatcher.ended(self.job)
                 self.events.progress.pop(self.job.id, None)
                 return
             if self.holds:
@@ -213,7 +214,14 @@ class _JobLife:
                 evict_us = to_us(self.recovery.evict)
                 if evict_us:
                     yield Timer(self.env, evict_us, self.place)
-            request = self.dispatcher.ask_again(self.job) if self.holds else self.dispatcher.enqueue(self.job)
+            ask = self.dispatcher.ask_again if self.holds else self.dispatcher.enqueue
+            request = ask(self.job, self._remaining_us())
+
+    def _remaining_us(self) -> int | None:
+        """What the job still takes by its owner's word."""
+        if self.job.requested_us is None or self.progress is None:
+            return self.job.requested_us
+        return max(0, self.job.requested_us - self.progress.done_us)
 
     def _occupy(self, start: Start) -> Generator[Event, Any, Ending]:
         """Attempt upon attempt on the slice that the job holds, until it is done or has to leave."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import simpy
 
 from sim.job_policies import CheckpointPolicy, NoCheckpoints, SparesPolicy
@@ -19,19 +18,11 @@ from sim.streams import Streams
 from sim.trace import Trace
 from topology.boxes import check_fabric
 from topology.fabric import Fabric
-from topology.placement import place
 from topology.pod import AnyPod
 from topology.shape import Shape
+from workloads.jobs.fitting import PlacementPolicy
 from workloads.jobs.job import Job
-
-
-def reject_reason(pod: AnyPod, fabric: Fabric, job: Job) -> str | None:
-    """Why a job can never run here: `resource` when it is larger than the pod, `shape` when its shape never fits."""
-    if job.hosts > pod.hosts:
-        return "resource"
-    if job.shape is not None and place(fabric, pod, job.shape, np.ones(pod.hosts, dtype=np.bool_)) is None:
-        return "shape"
-    return None
+from workloads.jobs.queueing import QueuePolicy
 
 
 def simulate_operations(
@@ -47,6 +38,8 @@ def simulate_operations(
     horizon_us: int,
     checkpoint: CheckpointPolicy | None = None,
     spares: SparesPolicy | None = None,
+    queue: QueuePolicy | None = None,
+    placement: PlacementPolicy | None = None,
     runs_at_start: bool = False,
     check_invariants: bool = False,
 ) -> Trace:
@@ -60,7 +53,7 @@ def simulate_operations(
     spares = SparesPolicy() if spares is None else spares
     env = simpy.Environment()
     machine = Machine(pod, fabric, env, check_invariants=check_invariants)
-    dispatcher = Dispatcher(env, machine, recovery)
+    dispatcher = Dispatcher(env, machine, recovery, queue, placement)
     events = JobEvents(env, machine, dispatcher, recovery)
     upkeep = Upkeep(
         NoCheckpoints() if checkpoint is None else checkpoint,
@@ -113,10 +106,9 @@ class _Lives:
             if delay_us:
                 yield Timer(self._env, delay_us, priority(Order.ARRIVAL, 0, job.id))
             self._machine.submit(job.id, job.chips, job.work_us)
-            key = (job.hosts, job.shape)
-            if key not in self._reasons:
-                self._reasons[key] = reject_reason(self._machine.pod, self._machine.fabric, job)
-            reason = self._reasons[key]
+            if (job.hosts, job.shape) not in self._reasons:
+                self._reasons[job.hosts, job.shape] = self._dispatcher.reject_reason(job)
+            reason = self._reasons[job.hosts, job.shape]
             if reason is not None:
                 self._machine.reject(job.id, job.chips, reason)
                 continue

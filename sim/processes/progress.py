@@ -39,9 +39,9 @@ class Progress:
         return self.needed is not None and self._done >= self.needed
 
     @property
-    def remaining_us(self) -> int | None:
-        """Productive time that is left at full speed, rounded up."""
-        return None if self.needed is None else max(0, -(-(self.needed - self._done) // FULL_SPEED_PPM))
+    def done_us(self) -> int:
+        """Productive time so far, as of the instant last counted."""
+        return self._done // FULL_SPEED_PPM
 
     @property
     def is_at_risk(self) -> bool:
