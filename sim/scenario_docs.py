@@ -35,6 +35,8 @@ MEANINGS = {
     "RecoveryPolicy.replace": "After a loss: `replace_one` keeps the good cubes, `move_all` takes others.",
     "RecoveryPolicy.reroute_opt_in": "Share of jobs that agree to run around dead light paths.",
     "RecoveryPolicy.rerouted_speed": "Speed of a rerouted slice, as a share of the healthy one.",
+    "RecoveryPolicy.failure": "Share of starts that fail at the end of their stages and start over.",
+    "RecoveryPolicy.hold": "How long a job stays on its slice, idle, in case the repair comes before it has to leave.",
     **{f"{law}.mean": "Mean; left out where a failure rate or an availability fixes it."
        for law in ("Exponential", "Weibull", "Lognormal", "Gamma")},
     "Weibull.shape": "Below 1 early failures, above 1 wear.",
