@@ -9,44 +9,18 @@ waits that it can not serve), `empty`. All in whole chip-microseconds, so sums a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 from sim.histories import ComponentKind
-from sim.trace import FULL_SPEED_PPM, Placed, Stage, Trace, Verb
+from sim.metrics.uses import USE_OF_STAGE
+from sim.metrics.uses import Use as Use
+from sim.trace import FULL_SPEED_PPM, Placed, Trace, Verb
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST, HOSTS_PER_CUBE, IN_RACK_LINKS_PER_CUBE
-
-
-class Use(StrEnum):
-    """What a chip is doing."""
-
-    DRAINED = "drained"
-    DOWN = "down"
-    DETECTING = "detecting"
-    EVICTING = "evicting"
-    WAITING = "waiting"
-    RECONFIGURING = "reconfiguring"
-    PREFLIGHT = "preflight"
-    RESTORING = "restoring"
-    MIGRATING = "migrating"
-    CHECKPOINTING = "checkpointing"
-    HELD_IDLE = "held_idle"
-    USEFUL = "useful"
-    SLOWED = "slowed"
-    LOST = "lost"
-    STRANDED = "stranded"
-    SPARE = "spare"
-    BLOCKED = "blocked"
-    FRAGMENTED = "fragmented"
-    EMPTY = "empty"
-    UNACCOUNTED = "unaccounted"
-
 
 _STAGE_OR_SPEED = frozenset((Verb.STAGE.value, Verb.SPEED.value))
 _IS_UP_AFTER = {Verb.FAIL.value: False, Verb.REPAIR.value: True}
 _IS_DRAINED_AFTER = {Verb.DRAIN.value: True, Verb.UNDRAIN.value: False}
-_USE_OF_STAGE = {stage.value: Use.USEFUL if stage is Stage.RUNNING else Use(stage.value) for stage in Stage}
 
 
 class _Stretch(NamedTuple):
@@ -212,7 +186,7 @@ class _Pod:
         chips = job.chips
         self._queue(job, -1)
         self._hold(job, -chips)
-        job.use = _USE_OF_STAGE[stage] if stage else job.use
+        job.use = USE_OF_STAGE[stage] if stage else job.use
         job.lag_ppm = FULL_SPEED_PPM - speed_ppm if job.use is Use.USEFUL else 0
         job.since_us, job.running_chips = self.now_us, chips
         self._hold(job, chips)

@@ -25,6 +25,9 @@ def delivered_share(trace: Trace, warmup_us: int = 0) -> float:
     return delivered_chip_us(trace, warmup_us) / (trace.chips * (trace.horizon_us - warmup_us))
 
 
+_LOSABLE = (Stage.RUNNING.value, Stage.CHECKPOINTING.value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Loss:
     """One loss of a running job: what failed, and the stages (of non-zero length) until it runs again.
@@ -58,7 +61,7 @@ def losses(trace: Trace) -> list[Loss]:
         if verb == Verb.FAIL:
             failed = (kind, component)
         elif verb == Verb.STAGE:
-            if stage == Stage.DETECTING and stage_of.get(job) == Stage.RUNNING:
+            if stage == Stage.DETECTING and stage_of.get(job) in _LOSABLE:
                 causes.append((job, time_us, *failed))
             stage_of[job] = stage
     by_job: dict[int, list[StageInterval]] = {}

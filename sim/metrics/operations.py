@@ -1,0 +1,227 @@
+"""Measures of a pod in operation, from the log alone (design: measures, section 2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.histories import ComponentKind
+from sim.metrics.availability import promise_kept_share, time_at_capacity, window_edges
+from sim.metrics.chip_hours import chip_us_by_use
+from sim.metrics.jobs import losses
+from sim.metrics.ledger import JobLedger
+from sim.metrics.segments import segments_of
+from sim.metrics.trace_outages import outages_of_trace
+from sim.metrics.uses import RUN_USES, Use
+from sim.trace import Stage, Trace, Verb
+from topology.pod import AnyPod
+
+US_PER_DAY = 86_400_000_000
+MONTH_DAYS = 30
+_FREE = frozenset((Use.STRANDED, Use.SPARE, Use.BLOCKED, Use.FRAGMENTED, Use.EMPTY))
+_NOT_UP_AT_ONCE = frozenset((Use.DRAINED, Use.DOWN, Use.DETECTING, Use.EVICTING, Use.WAITING, Use.UNACCOUNTED)) | _FREE
+
+
+def _share(part: float, whole: float) -> float:
+    """`part` of `whole`; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goodput:
+    """ML productivity goodput = scheduling x runtime x program (arXiv:2502.06982).
+
+    `scheduling`: chip-time in which all workers of a job are up at once, of the pod's. `runtime`: that of it which is
+    kept (not start, save, nor undone). `program`: work done over running that was kept (slowed light paths; what the
+    program itself loses is the business of costs).
+    """
+
+    scheduling: float
+    runtime: float
+    program: float
+
+    @property
+    def total(self) -> float:
+        """The product."""
+        return self.scheduling * self.runtime * self.program
+
+
+def goodput_of(chip_us: Mapping[Use, int]) -> Goodput:
+    """Goodput from the chip-time of every use."""
+    together = sum(value for use, value in chip_us.items() if use not in _NOT_UP_AT_ONCE)
+    kept = chip_us[Use.USEFUL] + chip_us[Use.SLOWED]
+    return Goodput(
+        scheduling=_share(together, sum(chip_us.values())),
+        runtime=_share(kept, together),
+        program=_share(chip_us[Use.USEFUL], kept),
+    )
+
+
+def utilisation_of(chip_us: Mapping[Use, int]) -> float:
+    """Share of the pod's chip-time that jobs hold."""
+    free = sum(chip_us[use] for use in _FREE)
+    out = chip_us[Use.DRAINED] + chip_us[Use.DOWN] + chip_us[Use.UNACCOUNTED]
+    return _share(sum(chip_us.values()) - free - out, sum(chip_us.values()))
+
+
+def fragmentation_of(chip_us: Mapping[Use, int]) -> float:
+    """Share of the free chip-time of sound cubes that a waiting job could not use."""
+    return _share(chip_us[Use.FRAGMENTED], chip_us[Use.FRAGMENTED] + chip_us[Use.EMPTY])
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlastRadius:
+    """What failures of one kind hit: `failures`, those of them that a job felt, jobs and chips lost in all."""
+
+    failures: int = 0
+    felt: int = 0
+    jobs: int = 0
+    chips: int = 0
+
+    @property
+    def chips_per_failure(self) -> float:
+        """Chips of the jobs that one failure stops, on average."""
+        return _share(self.chips, self.failures)
+
+
+def blast_radius(trace: Trace, ledgers: Sequence[JobLedger]) -> dict[str, BlastRadius]:
+    """By kind of component, in order of name: what its failures hit. Several at one instant count for the last."""
+    failures = Counter(row[2] for row in trace.rows if row[1] == Verb.FAIL)
+    chips = {ledger.job: ledger.chips for ledger in ledgers}
+    jobs: Counter[str] = Counter()
+    hit: Counter[str] = Counter()
+    felt: dict[str, set[tuple[int, int]]] = {}
+    for loss in losses(trace):
+        jobs[loss.kind] += 1
+        hit[loss.kind] += chips[loss.job]
+        felt.setdefault(loss.kind, set()).add((loss.lost_us, loss.component))
+    return {
+        kind: BlastRadius(failures=failures[kind], felt=len(felt.get(kind, ())), jobs=jobs[kind], chips=hit[kind])
+        for kind in sorted(failures)
+    }
+
+
+def recovery_us_by_stage(trace: Trace) -> dict[Stage, int]:
+    """Microseconds that all recoveries of running jobs spent in every stage."""
+    total = dict.fromkeys(Stage, 0)
+    for loss in losses(trace):
+        for stage, spent_us in loss.stage_us.items():
+            total[stage] += spent_us
+    return total
+
+
+def circuits_made(trace: Trace) -> int:
+    """Circuits that were made in all."""
+    return sum(row[6] for row in trace.rows if row[1] == Verb.CONNECT)
+
+
+def reroute_share(trace: Trace, warmup_us: int = 0) -> float:
+    """Share of the running time of jobs, chip-weighted, that runs around dead light (below full speed)."""
+    chips: dict[int, int] = {}
+    for placed in trace.placements:
+        chips[placed.job] = len(placed.hosts) * placed.chips_per_host
+    slow = running = 0
+    for interval in trace.stage_intervals():
+        if interval.stage is Stage.RUNNING and interval.end_us > warmup_us:
+            part = chips[interval.job] * (interval.end_us - max(interval.start_us, warmup_us))
+            running += part
+            slow += part if interval.speed_ppm < 1_000_000 else 0
+    return _share(slow, running)
+
+
+def reject_counts(ledgers: Sequence[JobLedger]) -> dict[str, int]:
+    """Rejected jobs by reason, in order of name."""
+    return dict(sorted(Counter(ledger.rejected for ledger in ledgers if ledger.rejected).items()))
+
+
+def month_edges(horizon_us: int, start: date | None = None) -> NDArray[np.int64]:
+    """Edges of months in [0, horizon): windows of 30 d, calendar months where the run starts at a date."""
+    if start is None:
+        return window_edges(0, horizon_us, length_us=MONTH_DAYS * US_PER_DAY)
+    began, edges, first = datetime(start.year, start.month, start.day), [0], start
+    while True:
+        first = (first.replace(day=1) + timedelta(days=32)).replace(day=1)
+        edge_us = round((datetime(first.year, first.month, first.day) - began) / timedelta(microseconds=1))
+        if edge_us >= horizon_us:
+            return np.array([*edges, horizon_us], dtype=np.int64)
+        edges.append(edge_us)
+
+
+def promise_kept_by_month(
+    trace: Trace,
+    pod: AnyPod,
+    counts: dict[ComponentKind, int],
+    slice_chips: int,
+    slices: int,
+    time_share: float,
+    *,
+    start: date | None = None,
+) -> float:
+    """Share of months in which the pod could hold `slices` slices of a size for a share of the time."""
+    edges = month_edges(trace.horizon_us, start)
+    outages = outages_of_trace(trace, counts, tuple(counts))
+    segments = segments_of(pod, outages, trace.horizon_us, edges_us=edges)
+    return promise_kept_share(
+        time_at_capacity(segments, pod, trace.fabric, slice_chips, edges_us=edges), slices, time_share
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationsSummary:
+    """The measures of one run. Waits and slowdowns are means over jobs; `ettr` is weighted by chip-time."""
+
+    chip_us: dict[Use, int]
+    goodput: Goodput
+    utilisation: float
+    fragmentation: float
+    arrived: int
+    rejected: int
+    finished: int
+    wait_s: float
+    slowdown: float
+    ettr: float
+    losses: int
+    preemptions: int
+    circuits: int
+    reroute_share: float
+
+    @property
+    def completion(self) -> float:
+        """Share of the jobs that were not rejected and have finished by the horizon."""
+        return _share(self.finished, self.arrived - self.rejected)
+
+
+def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -> OperationsSummary:
+    """All measures of a run; jobs that arrived in the warm-up are left out, chip-time is counted after it."""
+    chip_us = chip_us_by_use(trace, warmup_us)
+    counted = [ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]
+    waits = [ledger.wait_us for ledger in counted if ledger.wait_us is not None and not ledger.rejected]
+    slowdowns = [ledger.slowdown for ledger in counted if ledger.slowdown is not None]
+    ran = [ledger for ledger in counted if ledger.running_us is not None]
+    wall = sum(ledger.chips * (ledger.until_us - (ledger.running_us or 0)) for ledger in ran)
+    return OperationsSummary(
+        chip_us=chip_us,
+        goodput=goodput_of(chip_us),
+        utilisation=utilisation_of(chip_us),
+        fragmentation=fragmentation_of(chip_us),
+        arrived=len(counted),
+        rejected=sum(bool(ledger.rejected) for ledger in counted),
+        finished=sum(ledger.finished_us is not None for ledger in counted),
+        wait_s=float(np.mean(waits)) / 1e6 if waits else 0.0,
+        slowdown=float(np.mean(slowdowns)) if slowdowns else 1.0,
+        ettr=_share(sum(ledger.chips * ledger.us[Use.USEFUL] for ledger in ran), wall),
+        losses=sum(ledger.losses for ledger in counted),
+        preemptions=sum(ledger.preemptions for ledger in counted),
+        circuits=circuits_made(trace),
+        reroute_share=reroute_share(trace, warmup_us),
+    )
+
+
+def running_chip_us(chip_us: Mapping[Use, int]) -> int:
+    """Chip-time of running, whatever became of it."""
+    return sum(chip_us[use] for use in RUN_USES)

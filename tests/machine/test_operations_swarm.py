@@ -1,0 +1,151 @@
+"""Random small pods in operation: anything may fail; then failures stop and every job must finish.
+
+Replay one case: `python -m tests.machine.test_operations_swarm NUMBER`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim.condition import KINDS
+from sim.histories import US_PER_S, ComponentKind, draw_outages
+from sim.job_policies import CheckpointPolicy, FixedCheckpoints, NoCheckpoints, SparesPolicy, YoungCheckpoints
+from sim.metrics.chip_hours import chip_us_by_use
+from sim.metrics.ledger import job_ledgers
+from sim.metrics.uses import RUN_USES, Use
+from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
+from sim.processes.failures import Source
+from sim.processes.operations import simulate_operations
+from sim.streams import Streams
+from sim.trace import Trace
+from tests.machine.pods import DAY_US, draws
+from topology.fabric import Fabric
+from topology.pod import AnyPod, FlatPod, Pod
+from workloads.jobs.job import Job, JobKind, make_job
+from workloads.jobs.queue_policies import Easy, FairShare, Fifo, Priority, ShortestFirst
+from workloads.jobs.queueing import QueuePolicy
+
+LIFE_H = {
+    ComponentKind.HOST: (90.0, 6.0),
+    ComponentKind.RACK: (120.0, 6.0),
+    ComponentKind.IN_RACK_LINK: (6000.0, 6.0),
+    ComponentKind.OPTICAL_END: (6000.0, 6.0),
+    ComponentKind.OCS: (400.0, 6.0),
+}
+CHECKPOINTS: tuple[CheckpointPolicy, ...] = (
+    NoCheckpoints(),
+    FixedCheckpoints(interval=900, save=30),
+    FixedCheckpoints(interval=900, save=300, stall=5, mode="asynchronous"),
+    FixedCheckpoints(interval=60, save=0),
+    YoungCheckpoints(save=45),
+    YoungCheckpoints(save=100, stall=0, mode="asynchronous"),
+)
+QUEUES: tuple[QueuePolicy, ...] = (Fifo(), ShortestFirst(), Priority(), FairShare(), Easy())
+SPARES = (SparesPolicy(), SparesPolicy(kind="cold", cubes=1), SparesPolicy(kind="warm", cubes=1),
+          SparesPolicy(kind="hot", cubes=1))  # fmt: skip
+QUIET_US, HORIZON_US = 2 * DAY_US, 40 * DAY_US
+
+
+def case(number: int) -> dict[str, Any]:
+    """Everything that `simulate_operations` needs, drawn from a number."""
+    rng = np.random.default_rng(number)
+
+    def one(*of: Any) -> Any:
+        return of[int(rng.integers(len(of)))]
+
+    cubes = one(1, 2, 3, 4, 6, 8)
+    pod: AnyPod = FlatPod(hosts=16 * cubes) if rng.random() < 0.1 else Pod(cubes=cubes)
+    fabric = Fabric.ANY_HOST if isinstance(pod, FlatPod) else one(*Fabric)
+    failing = {ComponentKind.HOST: LIFE_H[ComponentKind.HOST]}
+    if isinstance(pod, Pod):
+        failing = {kind: LIFE_H[kind] for kind in KINDS if rng.random() < 0.6}
+    sources: list[Source] = []
+    for lives in draws(pod, number, failing):
+        drawn = draw_outages(lives, QUIET_US)
+        sources.append(replace(drawn, horizon_us=HORIZON_US, end_us=np.minimum(drawn.end_us, QUIET_US)))
+    sizes = [chips for chips in (1, 2, 4, 8, 16, 32, 64, 128, 256) if chips <= pod.hosts * 4]
+    arrivals = np.sort(rng.integers(0, DAY_US, size=int(rng.integers(1, 16))))
+    jobs = [
+        make_job(
+            identity, pod, one(*sizes), reroute_opt_in=bool(rng.random() < 0.7), kind=one(*JobKind),
+            arrival_us=int(arrival_us) if rng.random() < 0.9 else int(arrivals[0]), priority=one(0, 0, 1, 2),
+            work_us=round(one(0.001, 600, 7200, 40_000) * US_PER_S), owner=one("a", "b"),
+        )
+        for identity, arrival_us in enumerate(arrivals.tolist())
+    ]  # fmt: skip
+    return {
+        "pod": pod,
+        "fabric": fabric,
+        "jobs": sorted(jobs, key=lambda job: (job.arrival_us, job.id)),
+        "sources": sources,
+        "health": HealthPolicy(detection=one(0.0, 60.0, 3600.0)),
+        "repair": RepairPolicy(),
+        "recovery": RecoveryPolicy(
+            evict=one(0.0, 30.0), circuits=one(0.0, 10.0), preflight=one(0.0, 180.0), restore=one(0.0, 600.0, 3600.0),
+            replace=one("replace_one", "move_all"), failure=one(0.0, 0.0, 0.4), hold=one(0.0, 0.0, 1800.0),
+        ),
+        "checkpoint": one(*CHECKPOINTS),
+        "spares": one(*SPARES) if cubes > 4 and fabric is Fabric.RECONFIGURABLE else SparesPolicy(),
+        "queue": one(*QUEUES),
+        "runs_at_start": one(False, True),
+        "streams": Streams(number, 0),
+        "horizon_us": HORIZON_US,
+        "check_invariants": True,
+    }  # fmt: skip
+
+
+def check(trace: Trace, jobs: list[Job]) -> None:
+    """Chip-hours and ledgers add up exactly, to each other too; every job that was not rejected has finished."""
+    for warmup_us in (0, DAY_US // 2):
+        uses = chip_us_by_use(trace, warmup_us)
+        assert uses[Use.UNACCOUNTED] == 0
+        assert min(uses.values()) >= 0
+    ledgers = job_ledgers(trace)
+    uses = chip_us_by_use(trace)
+    assert [ledger.job for ledger in ledgers] == sorted(job.id for job in jobs)
+    work = {job.id: job.work_us for job in jobs}
+    for ledger in ledgers:
+        assert ledger.unaccounted_us == 0
+        assert min(ledger.us.values()) >= 0
+        assert ledger.rejected or ledger.finished_us is not None, f"job {ledger.job} never finished"
+        if not ledger.rejected:
+            assert -1 <= ledger.us[Use.USEFUL] - (work[ledger.job] or 0) <= 60, "what was useful is the work"
+    running = sum(ledger.chips * ledger.us[use] for ledger in ledgers for use in RUN_USES)
+    assert running == sum(uses[use] for use in RUN_USES)
+
+
+def play(number: int) -> None:
+    """One case."""
+    everything = case(number)
+    trace = simulate_operations(**everything)
+    check(trace, everything["jobs"])
+
+
+def run_cases(numbers: range) -> None:
+    for number in numbers:
+        try:
+            play(number)
+        except Exception as problem:
+            problem.add_note(f"replay: python -m tests.machine.test_operations_swarm {number}")
+            raise
+
+
+def test_swarm_in_operation() -> None:
+    """Goal: safety under any faults, exact sums, then liveness. Method: 40 random cases, all invariants after each
+    verb; failures stop after two days and every job that fits the pod has finished by the horizon."""
+    run_cases(range(40))
+
+
+@pytest.mark.slow
+def test_large_swarm_in_operation() -> None:
+    """Goal: the same, 400 more times. Method: as above."""
+    run_cases(range(40, 440))
+
+
+if __name__ == "__main__":
+    play(int(sys.argv[1]))
