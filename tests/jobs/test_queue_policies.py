@@ -237,7 +237,7 @@ def test_fair_share_serves_who_has_used_least() -> None:
 
 
 def test_overdue_jobs_end_at_once_in_the_reckoning() -> None:
-    """Goal: a job that takes longer than it asked stops nothing. Method: a asks for 10 s and runs 100; b wants both cubes;
+    """Goal: jobs that take longer than they asked stop nothing. Method: a asks for 10 s and runs 100; b wants both;
     at 50 s c may not start on the free cube, since b is expected now."""
     pod = Pod(cubes=2)
     jobs = [job(0, 64, 0, 100, pod, requested_us=10 * S), job(1, 128, 1, 10, pod), job(2, 64, 50, 20, pod)]
