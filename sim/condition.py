@@ -71,8 +71,8 @@ class Condition:
     """A view of all components.
 
     `dead_hosts` are the hosts that do not work: they are down, or their rack or an in-rack link of their cube is.
-    `shared_out` counts the latter per cube, `ends_out` the dead optical ends per face (cube * 6 + dimension * 2 +
-    side).
+    `shared_out` counts the latter per cube (one more where it is closed), `ends_out` the dead optical ends per face
+    (cube * 6 + dimension * 2 + side).
     """
 
     def __init__(self, pod: AnyPod) -> None:
@@ -87,6 +87,7 @@ class Condition:
         self.ends_out = [0] * (self.cubes * SIDES_PER_CUBE)
         self.ends_out_total = 0
         self.switches_out = 0
+        self.closed: set[int] = set()
 
     def turn(self, kind: ComponentKind, component: int, up: int) -> None:
         """Set one component up (1) or down (0); it must have been the other."""
@@ -107,12 +108,28 @@ class Condition:
             self.ends_out[component // POSITIONS_PER_FACE] += step
             self.ends_out_total += step
         else:
-            cube = cube_of(kind, component)
-            self.shared_out[cube] += step
-            if not self.shared_out[cube]:
-                self.dead_hosts.difference_update(host for host in hosts_of_cube(cube) if self.up[HOST][host])
-            elif not up:
-                self.dead_hosts.update(hosts_of_cube(cube))
+            self._turn_cube(cube_of(kind, component), step)
+
+    def close(self, cube: int) -> None:
+        """Count the hosts of a cube as not working from now on, whatever is up (a drain that is due)."""
+        assert cube not in self.closed, f"cube {cube} is closed already"
+        self.closed.add(cube)
+        self._turn_cube(cube, 1)
+
+    def reopen(self, cube: int) -> None:
+        """Undo `close`; nothing happens where the cube is open."""
+        if cube in self.closed:
+            self.closed.remove(cube)
+            self._turn_cube(cube, -1)
+
+    def _turn_cube(self, cube: int, step: int) -> None:
+        self.shared_out[cube] += step
+        if not self.shared_out[cube]:
+            self.dead_hosts.difference_update(
+                host for host in hosts_of_cube(cube) if host < self.hosts and self.up[HOST][host]
+            )
+        elif step > 0:
+            self.dead_hosts.update(host for host in hosts_of_cube(cube) if host < self.hosts)
 
     def host_is_up(self, host: int) -> bool:
         """Whether a host works: itself, its rack and its cube's in-rack links."""
@@ -137,6 +154,8 @@ class Condition:
         for kind in (RACK, LINK):
             for component in down[kind]:
                 shared_out[cube_of(kind, component)] += 1
+        for cube in sorted(self.closed):
+            shared_out[cube] += 1
         for end in down[END]:
             ends_out[end // POSITIONS_PER_FACE] += 1
         assert shared_out == self.shared_out, "racks and in-rack links out per cube"

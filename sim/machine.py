@@ -7,17 +7,17 @@ the truth and decides what runs; `believed` is what the scheduler sees, and lags
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.condition import END, HOST, OCS, SIDES_PER_CUBE, Condition, cube_of, view
+from sim.condition import END, HOST, OCS, RACK, Condition, cube_of, hosts_of_cube, view
+from sim.flaws import CubeState, Flaws, HiddenState
 from sim.histories import ComponentKind
+from sim.holdings import Holding, Trouble, faces_between, faces_of
 from sim.light import Light
+from sim.listener import Clock, Listener, NoListener
 from sim.trace import FULL_SPEED_PPM, Placed, Row, Stage, Verb
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, POSITIONS_PER_FACE, AnyPod, Pod
@@ -27,113 +27,6 @@ _FAIL, _DETECT, _REPAIR, _STAGE = (verb.value for verb in (Verb.FAIL, Verb.DETEC
 _NAMES = {kind: kind.value for kind in ComponentKind}
 _STAGES = {stage: stage.value for stage in Stage}
 """Plain texts: the garbage collector leaves rows of plain texts and numbers alone, and there are very many."""
-
-
-class Clock(Protocol):
-    """Whatever knows the time; a SimPy environment does."""
-
-    @property
-    def now(self) -> Any:
-        """The time in whole microseconds."""
-
-
-class Listener(Protocol):
-    """Who wants to know what happens to jobs; the machine calls it after the state has changed."""
-
-    def lost(self, job: int) -> None:
-        """A component that the job needs went down (the truth; nobody may know yet)."""
-
-    def informed(self, job: int) -> None:
-        """A failure or repair of a component that the job needs has become known."""
-
-    def noticed(self, job: int) -> None:
-        """A planned drain of something that the job needs, or a planned move of the job, was announced."""
-
-    def poisoned(self, job: int, since_us: int) -> None:
-        """What the job did since an instant has turned out to be wrong; its loss goes back to before that."""
-
-    def preempted(self, job: int) -> None:
-        """The job is about to be taken off its slice for another one; it is released right after this call."""
-
-    def capacity_returned(self) -> None:
-        """A component came back, a cube was undrained, or a job gave its hosts back."""
-
-
-class NoListener:
-    """Nobody listens."""
-
-    def lost(self, job: int) -> None:
-        """Do nothing."""
-
-    def informed(self, job: int) -> None:
-        """Do nothing."""
-
-    def noticed(self, job: int) -> None:
-        """Do nothing."""
-
-    def poisoned(self, job: int, since_us: int) -> None:
-        """Do nothing."""
-
-    def preempted(self, job: int) -> None:
-        """Do nothing."""
-
-    def capacity_returned(self) -> None:
-        """Do nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """What is believed to be wrong with the slice of a job."""
-
-    hardware: bool
-    switch: bool
-    end: bool
-
-    @property
-    def light(self) -> bool:
-        """Whether a light path of the slice is dead."""
-        return self.switch or self.end
-
-
-class Holding:
-    """What a job holds now: its placement, its stage and its speed."""
-
-    __slots__ = ("cubes", "hosts", "index", "placed", "shape", "speed_ppm", "stage")
-
-    def __init__(self, placed: Placed, shape: Shape | None) -> None:
-        """`index` and `hosts` are the hosts of the placement as array and as set, `cubes` the cubes they are in."""
-        self.placed = placed
-        self.shape = shape
-        self.index = np.array(placed.hosts, dtype=np.int64)
-        self.hosts = frozenset(placed.hosts)
-        self.cubes = placed.cubes or tuple(sorted({host // HOSTS_PER_CUBE for host in placed.hosts}))
-        self.stage = Stage.WAITING
-        self.speed_ppm = 0
-
-    @property
-    def whole(self) -> bool:
-        """Whether the slice is made of whole cubes."""
-        return bool(self.placed.cubes)
-
-
-@lru_cache(maxsize=4096)
-def faces_of(cubes: tuple[int, ...]) -> tuple[int, ...]:
-    """All faces of these cubes."""
-    return tuple(cube * SIDES_PER_CUBE + side for cube in cubes for side in range(SIDES_PER_CUBE))
-
-
-@lru_cache(maxsize=4096)
-def faces_between(pod: Pod, cubes: tuple[int, ...]) -> tuple[int, ...]:
-    """The faces of these cubes that face another of them (or itself, where the pod is one cube thick)."""
-    inside, faces = frozenset(cubes), []
-    for cube in cubes:
-        place = pod.cube_coordinates(cube)
-        for side in range(SIDES_PER_CUBE):
-            neighbour = list(place)
-            neighbour[side // 2] += 1 - 2 * (side % 2)
-            if pod.cube_at(neighbour[0], neighbour[1], neighbour[2]) in inside:
-                faces.append(cube * SIDES_PER_CUBE + side)
-    return tuple(faces)
 
 
 class Machine:
@@ -156,13 +49,15 @@ class Machine:
         self._jobs_in: list[dict[int, Holding]] = [{} for _ in range(self.up.cubes)]
         self._free_chips: NDArray[np.uint8] = np.full(pod.hosts, CHIPS_PER_HOST, dtype=np.uint8)
         self._drained: set[int] = set()
+        self._when_free: dict[int, Callable[[], object]] = {}
+        self.flaws = Flaws()
 
     # Components -------------------------------------------------------------------------------------------------
 
-    def fail(self, kind: ComponentKind, component: int) -> None:
-        """A component goes down; nobody knows yet."""
+    def fail(self, kind: ComponentKind, component: int, cause: str = "") -> None:
+        """A component goes down; nobody knows yet. `cause` is empty for a failure of the component itself."""
         self.up.turn(kind, component, 0)
-        self._write((self._clock.now, _FAIL, _NAMES[kind], component, -1, "", 0))
+        self._write((self._clock.now, _FAIL, _NAMES[kind], component, -1, cause, 0))
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.lost(job)
@@ -186,6 +81,8 @@ class Machine:
         if not self.believed.up[kind][component]:
             self.believed.turn(kind, component, 1)
         self._write((self._clock.now, _REPAIR, _NAMES[kind], component, -1, "", 0))
+        if not self.flaws.is_clear(kind, component):
+            self.clear(kind, component)
         if self.holdings:
             for job in self._jobs_needing(kind, component):
                 self.listener.informed(job)
@@ -193,11 +90,31 @@ class Machine:
         if self._check_all:
             self.check()
 
+    def notice(self, kind: ComponentKind, component: int) -> None:
+        """A drain of a cube (kind `rack`) or of a switch is announced: no new slice takes the cube."""
+        assert (kind, component) not in self.flaws.noticed, f"a drain of {kind} {component} is already announced"
+        self.flaws.noticed[kind, component] = None
+        self._write((self._clock.now, Verb.NOTICE.value, _NAMES[kind], component, -1, "", 0))
+
+    def close(self, cube: int, when_free: Callable[[], object]) -> None:
+        """The drain of a cube is due: whoever is on it is told to leave; `when_free` is called once nobody is."""
+        assert (RACK, cube) in self.flaws.noticed, f"a drain of cube {cube} has not been announced"
+        self.believed.close(cube)
+        if self.cube_is_free(cube):
+            when_free()
+            return
+        self._when_free[cube] = when_free
+        for job in sorted(self._jobs_in[cube]):
+            self.listener.noticed(job)
+        self._checked()
+
     def drain(self, cube: int) -> None:
         """Take a free cube out of service as planned."""
         assert cube not in self._drained, f"cube {cube} is already drained"
         assert self.cube_is_free(cube), f"cube {cube} is held by a job: move the job first"
         self._drained.add(cube)
+        self.flaws.noticed.pop((RACK, cube), None)
+        self.believed.reopen(cube)
         self._write((self._clock.now, Verb.DRAIN.value, "", cube, -1, "", 0))
         self._checked()
 
@@ -208,6 +125,59 @@ class Machine:
         self._write((self._clock.now, Verb.UNDRAIN.value, "", cube, -1, "", 0))
         self.listener.capacity_returned()
         self._checked()
+
+    def drain_switch(self, switch: int) -> None:
+        """Take a switch that is up out of service as planned: its light paths go dark, and everybody knows."""
+        self.flaws.noticed.pop((OCS, switch), None)
+        self._turn_switch(switch, Verb.DRAIN, 0)
+        for job in self._jobs_needing(OCS, switch):
+            self.listener.dimmed(job)
+
+    def undrain_switch(self, switch: int) -> None:
+        """Put a drained switch back into service."""
+        self._turn_switch(switch, Verb.UNDRAIN, 1)
+        for job in self._jobs_needing(OCS, switch):
+            self.listener.informed(job)
+        self.listener.capacity_returned()
+
+    def _turn_switch(self, switch: int, verb: Verb, up: int) -> None:
+        self.up.turn(OCS, switch, up)
+        self.believed.turn(OCS, switch, up)
+        self._write((self._clock.now, verb.value, _NAMES[OCS], switch, -1, "", 0))
+        self._checked()
+
+    def retire(self, kind: ComponentKind, component: int) -> None:
+        """A component that is believed down will not be repaired."""
+        assert not self.believed.up[kind][component], f"{kind} {component} is in service and can not be retired"
+        self._write((self._clock.now, Verb.RETIRE.value, _NAMES[kind], component, -1, "", 0))
+
+    def onset(self, host: int, cause: str, speed_ppm: int = FULL_SPEED_PPM) -> None:
+        """A hidden fault begins on a host that is up: nobody knows, but a slice runs at the pace of its slowest."""
+        assert self.up.up[HOST][host], f"host {host} is down and hides nothing"
+        assert host not in self.flaws.hidden, f"host {host} has a hidden fault already"
+        self.flaws.hidden[host] = HiddenState(cause, self._clock.now, speed_ppm)
+        self._write((self._clock.now, Verb.ONSET.value, _NAMES[HOST], host, -1, cause, speed_ppm))
+        for job in self._jobs_needing(HOST, host):
+            self.flaws.reaches(host, job, self._clock.now)
+            self.listener.informed(job)
+
+    def expose(self, host: int) -> None:
+        """The silent corruption of a host is found: all that jobs did since it reached them is wrong."""
+        for job, since_us in sorted(self.flaws.reached.pop(host, {}).items()):
+            self.listener.poisoned(job, since_us)
+            if job in self.holdings and host not in self.holdings[job].hosts:
+                self.listener.lost(job)
+
+    def degrade(self, kind: ComponentKind, component: int, cause: str) -> None:
+        """A component that stays in service becomes known to be slow or to flap: its cube is degraded."""
+        self.flaws.degraded[kind, component] = cause
+        self._write((self._clock.now, Verb.DEGRADE.value, _NAMES[kind], component, -1, cause, 0))
+
+    def clear(self, kind: ComponentKind, component: int) -> None:
+        """Hidden faults and known flaws of a component are gone."""
+        assert not self.flaws.is_clear(kind, component), f"{kind} {component} has no flaw"
+        self.flaws.clear(kind, component)
+        self._write((self._clock.now, Verb.CLEAR.value, _NAMES[kind], component, -1, "", 0))
 
     # Jobs -------------------------------------------------------------------------------------------------------
 
@@ -270,6 +240,9 @@ class Machine:
             self._jobs_in[cube][job] = holding
         self.placements.append(placed)
         self.holdings[job] = holding
+        for host in self.flaws.hidden:
+            if host in holding.hosts:
+                self.flaws.reaches(host, job, self._clock.now)
         self._write((self._clock.now, Verb.OCCUPY.value, "", -1, job, "", placed.number))
 
     def _give_back(self, job: int) -> Placed:
@@ -278,6 +251,9 @@ class Machine:
         for cube in holding.cubes:
             del self._jobs_in[cube][job]
         self._write((self._clock.now, Verb.RELEASE.value, "", -1, job, "", holding.placed.number))
+        for cube in holding.cubes if self._when_free else ():
+            if cube in self._when_free and self.cube_is_free(cube):
+                self._when_free.pop(cube)()
         return holding.placed
 
     def set_stage(self, job: int, stage: Stage, speed_ppm: int = 0) -> None:
@@ -345,19 +321,42 @@ class Machine:
         return not self._jobs_in[cube]
 
     def free_hosts(self, chips_per_host: int = CHIPS_PER_HOST) -> NDArray[np.bool_]:
-        """A fresh array (H,): hosts believed up, not drained, with at least so many free chips."""
+        """A fresh array (H,): hosts that a new slice may take, with at least so many free chips."""
         return np.asarray((self._free_chips >= chips_per_host) & self.usable_hosts(), dtype=np.bool_)
 
     def usable_hosts(self) -> NDArray[np.bool_]:
-        """A fresh array (H,): hosts believed up and not drained, held or not."""
+        """A fresh array (H,): hosts, held or not, that slices may use.
+
+        Believed up; their cube neither drained nor announced to be, nor degraded where those are not accepted.
+        """
         usable = self.believed.hosts_up()
-        for cube in self._drained:
+        for cube in (*self._drained, *self.flaws.noticed_cubes()):
             usable[cube * HOSTS_PER_CUBE : (cube + 1) * HOSTS_PER_CUBE] = False
+        if not self.flaws.accept_degraded:
+            usable &= ~np.repeat(self.degraded_cubes(), HOSTS_PER_CUBE)[: len(usable)]
         return usable
 
     def free_chips(self) -> NDArray[np.uint8]:
         """A fresh array (H,): chips of each host, usable or not, that no job holds."""
         return self._free_chips.copy()
+
+    def degraded_cubes(self) -> NDArray[np.bool_]:
+        """A fresh array (C,): cubes with an optical end believed dead, or a component known to be slow or to flap."""
+        degraded = self.believed.dark_cubes()
+        degraded[list(self.flaws.degraded_cubes())] = True
+        return degraded
+
+    def cube_state(self, cube: int) -> CubeState:
+        """The state of a cube as the scheduler sees it."""
+        if cube in self._drained:
+            return CubeState.DRAINED
+        if any(host in self.believed.dead_hosts for host in hosts_of_cube(cube)):
+            return CubeState.UNHEALTHY
+        return CubeState.DEGRADED if self.degraded_cubes()[cube] else CubeState.HEALTHY
+
+    def pace_ppm(self, job: int) -> int:
+        """The speed, in millionths, of the slowest host of a job (the truth: nobody may know why)."""
+        return self.flaws.pace_ppm(self.holdings[job].hosts) if self.flaws.hidden else FULL_SPEED_PPM
 
     def free_chips_on(self, host: int) -> int:
         """Chips of a host that no job holds."""

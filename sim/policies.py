@@ -7,11 +7,20 @@ are in the documentation.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Literal
 
+from sim.repair_policies import (
+    CrewsOf,
+    FalseAlarms,
+    PartsOf,
+    Preflight,
+    Retirement,
+    Screening,
+    TwoStage,
+    check_delays,
+)
 from topology.units import ClosedShare, Seconds
 
 LIGHT_KINDS = ("optical_end", "ocs")
@@ -19,14 +28,6 @@ LIGHT_KINDS = ("optical_end", "ocs")
 
 REPAIR_ORDER = ("ocs", "rack", "optical_end", "in_rack_link", "host")
 """Who is repaired first when crews are scarce: a switch hurts every slice, a host one (assumption)."""
-
-
-def _check_delays(policy: object, *names: str) -> None:
-    """Raise ValueError unless the named fields of `policy` are finite times of at least 0 s."""
-    for name in names:
-        value = getattr(policy, name)
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be a finite time of at least 0 s, not {value}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,26 +42,51 @@ class DetectionOf:
 
     def __post_init__(self) -> None:
         """Refuse delays that are no times."""
-        _check_delays(self, *(item.name for item in fields(self)))
+        check_delays(self, *(item.name for item in fields(self)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class HealthPolicy:
-    """How soon a failure is known and what surrounds its repair: seconds of detection, diagnosis and burn-in."""
+    """How soon a failure is known and what surrounds its repair: seconds of detection, diagnosis and burn-in.
+
+    With `poll` a failure is known at the first whole multiple of it after `detection` (one clock for all: assumption).
+    The rest is off unless named; `accept_degraded` says whether new slices may take degraded cubes.
+    """
 
     detection: Seconds = 60.0
     detection_of: DetectionOf = field(default_factory=DetectionOf)
+    poll: Seconds = 0.0
     diagnosis: Seconds = 0.0
     burn_in: Seconds = 0.0
+    false_alarms: FalseAlarms | None = None
+    preflight: Preflight | None = None
+    screening: Screening | None = None
+    accept_degraded: bool = True
 
     def __post_init__(self) -> None:
         """Refuse delays that are no times."""
-        _check_delays(self, "detection", "diagnosis", "burn_in")
+        check_delays(self, "detection", "poll", "diagnosis", "burn_in")
 
     def detection_s(self, kind: str) -> float:
-        """Seconds from the failure of a component of `kind` to the instant at which it is believed down."""
+        """Mean seconds from the failure of a component of `kind` to the instant at which it is believed down."""
         own: float | None = getattr(self.detection_of, kind)
-        return self.detection if own is None else own
+        return (self.detection if own is None else own) + self.poll / 2
+
+    def detected_after_us(self, kind: str, failed_us: int) -> int:
+        """Microseconds from a failure at `failed_us` to the instant at which it is believed down."""
+        own: float | None = getattr(self.detection_of, kind)
+        seen_us = failed_us + round((self.detection if own is None else own) * 1e6)
+        poll_us = round(self.poll * 1e6)
+        return seen_us - failed_us if poll_us == 0 else -(-seen_us // poll_us) * poll_us - failed_us
+
+    @property
+    def gives_false_alarms(self) -> bool:
+        """Whether hosts that are in order may be taken out."""
+        return (
+            self.false_alarms is not None
+            or (self.preflight is not None and self.preflight.false_alarms > 0)
+            or (self.screening is not None and self.screening.false_alarms > 0)
+        )
 
     def rest_s(self, kind: str) -> float:
         """Seconds of an outage beside the repair itself: detection, diagnosis and burn-in."""
@@ -69,14 +95,31 @@ class HealthPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairPolicy:
-    """How many crews repair at once; None is without limit. Waiting work is taken by kind, switches first."""
+    """How many crews repair at once; None is without limit. Waiting work is taken by kind, switches first.
+
+    `crews_of` gives kinds crews of their own. Spare parts, two stages and retirement are off unless named.
+    """
 
     crews: int | None = None
+    crews_of: CrewsOf = field(default_factory=CrewsOf)
+    parts: PartsOf = field(default_factory=PartsOf)
+    two_stage: TwoStage | None = None
+    retire: Retirement | None = None
 
     def __post_init__(self) -> None:
         """Refuse a number of crews that is no whole number of at least 1."""
         if self.crews is not None and (isinstance(self.crews, bool) or self.crews < 1):
             raise ValueError(f"{self.crews} crews: write a whole number of at least 1, or leave it out for no limit")
+
+    def crews_for(self, kind: str) -> int | None:
+        """Crews that repair `kind`, alone or with others; None is without limit."""
+        own: int | None = getattr(self.crews_of, kind)
+        return self.crews if own is None else own
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether a repair never waits and always mends: no limit on crews or parts, one stage, nobody retired."""
+        return self == RepairPolicy()
 
     def rank(self, kind: str) -> int:
         """Place of `kind` in the queue for crews: the lowest is served first, equals in order of arrival."""
@@ -115,7 +158,7 @@ class RecoveryPolicy:
 
     def __post_init__(self) -> None:
         """Refuse delays that are no times and shares outside their range."""
-        _check_delays(self, "evict", "circuits", "preflight", "restore", "hold")
+        check_delays(self, "evict", "circuits", "preflight", "restore", "hold")
         if self.replace not in ("replace_one", "move_all"):
             raise ValueError(f"replace must be replace_one or move_all, not {self.replace!r}")
         if not 0 <= self.reroute_opt_in <= 1:
@@ -139,3 +182,8 @@ class RecoveryPolicy:
         if not can_replace:
             return Response.WAIT
         return Response.REPLACE if self.replace == "replace_one" else Response.MOVE
+
+
+def with_preflight(recovery: RecoveryPolicy, health: HealthPolicy) -> RecoveryPolicy:
+    """The policy of recovery with the time of health's preflight tests, where there are any."""
+    return recovery if health.preflight is None else replace(recovery, preflight=health.preflight.time_s)

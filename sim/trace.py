@@ -51,6 +51,7 @@ class Verb(StrEnum):
     PREEMPT = "preempt"
     NOTICE = "notice"
     RETIRE = "retire"
+    ONSET = "onset"
     DEGRADE = "degrade"
     CLEAR = "clear"
 

@@ -9,7 +9,7 @@ import simpy
 
 from sim.histories import ComponentKind, Outages, sorted_outages
 from sim.machine import Machine
-from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
+from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy, with_preflight
 from sim.processes.dispatch import Dispatcher, make_job
 from sim.processes.failures import Source, start_failures
 from sim.processes.jobs import JobEvents, run_job
@@ -74,12 +74,14 @@ def simulate_delivered(
     the pod does not have, ValueError for populations larger than the pod.
     """
     check_fabric(fabric, pod)
+    recovery = with_preflight(recovery, health)
     count = jobs_in_demand(pod, slice_chips) if jobs is None else jobs
     env = simpy.Environment()
     machine = Machine(pod, fabric, env, check_invariants=check_invariants)
     dispatcher = Dispatcher(env, machine, recovery)
     events = JobEvents(env, machine, dispatcher, recovery)
-    start_failures(env, machine, sources, health=health, repair=repair, horizon_us=horizon_us)
+    clinic = start_failures(env, machine, sources, health=health, repair=repair, horizon_us=horizon_us, streams=streams)
+    events.preflight = clinic.preflight
     opted_in = (streams.uniforms("jobs.reroute_opt_in", 0, count) < recovery.reroute_opt_in).tolist()
     for number in range(count):
         job = make_job(number, pod, slice_chips, reroute_opt_in=opted_in[number], shape=shape)

@@ -16,10 +16,17 @@ from simpy.events import Event
 from sim.condition import KINDS
 from sim.histories import ComponentKind, Lives, Outages
 from sim.machine import Machine
+from sim.other_failures import OtherFailures
 from sim.policies import HealthPolicy, RepairPolicy
-from sim.processes.health import OutageParts, outage_parts, to_us
+from sim.processes.clinic import Clinic
+from sim.processes.health import OutageParts, to_us
+from sim.processes.maintenance import start_maintenance
+from sim.processes.mending import Mending
 from sim.processes.order import Order, Timer, priority
-from sim.processes.repair import Crews
+from sim.processes.reasons import Components, Reasons
+from sim.processes.repair import Workshop
+from sim.repair_policies import MaintenancePolicy
+from sim.streams import Streams
 from topology.fabric import Fabric
 
 Life = Generator[Event, None, None]
@@ -45,12 +52,25 @@ def start_failures(
     health: HealthPolicy,
     repair: RepairPolicy,
     horizon_us: int,
-) -> None:
+    others: OtherFailures | None = None,
+    maintenance: MaintenancePolicy | None = None,
+    streams: Streams | None = None,
+) -> Clinic:
     """Put down what starts down, and start the processes of all populations, in order of kind and component.
 
-    Raises ValueError when a population is not as large as the pod has components of its kind.
+    `others` fail beside the sources, and `maintenance` drains; what is drawn for both, for false alarms and for
+    two-stage repair comes from `streams`. The clinic that is returned is what preflight asks. Raises ValueError when a
+    population is not as large as the pod has components of its kind, or streams are needed and not given.
     """
-    crews = None if repair.crews is None else Crews(env, repair)
+    others, maintenance = others or OtherFailures(), maintenance or MaintenancePolicy()
+    alone = others.is_off and not maintenance.is_on and not health.gives_false_alarms
+    reasons = Reasons(machine)
+    front: Components = machine if alone else reasons
+    workshop = Workshop(env, repair)
+    machine.flaws.accept_degraded = health.accept_degraded
+    mending = None
+    if not (repair.is_unlimited and health.poll == 0 and others.bad_hosts is None):
+        mending = Mending(workshop, health, repair, others.bad_hosts, streams)
     for source in sorted(sources, key=lambda item: KINDS.index(kind_of(item))):
         kind = kind_of(source)
         if not exists_under(kind, machine.fabric):
@@ -59,9 +79,13 @@ def start_failures(
         if count > there:
             raise ValueError(f"{count} components {kind} named in failures, but the pod has {there}")
         if isinstance(source, Lives):
-            _start_lives(env, machine, _Drawn(source), health, crews, horizon_us)
+            _start_lives(env, front, _Drawn(source), health, mending, machine, horizon_us)
         else:
-            _start_replay(env, machine, source, health)
+            _start_replay(env, front, source, health)
+    clinic = Clinic(env, machine, front, workshop, health, others, streams)
+    clinic.start()
+    start_maintenance(env, machine, reasons, maintenance)
+    return clinic
 
 
 class _Drawn:
@@ -86,25 +110,33 @@ class _Drawn:
 
 
 def _start_lives(
-    env: Environment, machine: Machine, drawn: _Drawn, health: HealthPolicy, crews: Crews | None, horizon_us: int
+    env: Environment,
+    front: Components,
+    drawn: _Drawn,
+    health: HealthPolicy,
+    mending: Mending | None,
+    machine: Machine,
+    horizon_us: int,
 ) -> None:
     drawn.draw()
     down, first_us = drawn.lives.initial_down, drawn.lives.initial_residual_us()
+    if mending is not None and drawn.kind is ComponentKind.HOST:
+        first_us = mending.start_hosts(len(first_us), first_us, down)
     for component in np.flatnonzero(down).tolist():
-        machine.fail(drawn.kind, component)
-        machine.detect(drawn.kind, component)
+        front.fail(drawn.kind, component)
+        front.detect(drawn.kind, component)
     for component in np.flatnonzero(down | (first_us < horizon_us)).tolist():
         first = int(first_us[component])
-        if crews is None:
-            life = _life(env, machine, drawn, component, first, bool(down[component]), health)
+        if mending is None:
+            life = _life(env, front, drawn, component, first, bool(down[component]), health)
         else:
-            life = _life_with_crews(env, machine, drawn, component, first, bool(down[component]), health, crews)
+            life = _mended_life(env, front, drawn, component, first, bool(down[component]), mending, machine)
         env.process(life)
 
 
 def _life(
     env: Environment,
-    machine: Machine,
+    machine: Components,
     drawn: _Drawn,
     component: int,
     first_us: int,
@@ -116,7 +148,7 @@ def _life(
     fails, detected, repaired = (
         priority(order, drawn.number, component) for order in (Order.FAILURE, Order.DETECTION, Order.REPAIR)
     )
-    detection_us = to_us(health.detection_s(kind))
+    detection_us = health.detected_after_us(kind, 0)
     k, life_us = 0, first_us
     if down:
         yield Timer(env, first_us, repaired)
@@ -137,35 +169,49 @@ def _life(
         k += 1
 
 
-def _life_with_crews(
+def _mended_life(
     env: Environment,
-    machine: Machine,
+    front: Components,
     drawn: _Drawn,
     component: int,
     first_us: int,
     down: bool,
-    health: HealthPolicy,
-    crews: Crews,
+    mending: Mending,
+    machine: Machine,
 ) -> Life:
-    """The same where crews are scarce. What starts down is known, diagnosed, and queues with the rest of its outage."""
+    """The same where repair is no matter of course. What starts down is known, diagnosed, and queues with the rest."""
     kind = drawn.kind
-    fails, detected = (priority(order, drawn.number, component) for order in (Order.FAILURE, Order.DETECTION))
+    fails, detected, repaired = (
+        priority(order, drawn.number, component) for order in (Order.FAILURE, Order.DETECTION, Order.REPAIR)
+    )
     k, life_us = 0, first_us
     if down:
-        yield from crews.mend(kind, component, OutageParts(0, 0, first_us, 0))
-        machine.repair(kind, component)
-        k, life_us = 1, drawn.life_us[0][component]
+        yield from mending.workshop.mend(kind, component, OutageParts(0, 0, first_us, 0))
+        front.repair(kind, component)
+        k, life_us = 1, mending.life_us(kind, component, drawn.life_us[0][component])
+    failures_us: list[int] = []
     while True:
         if k == drawn.rounds:
             drawn.draw()
         yield Timer(env, life_us, fails)
-        machine.fail(kind, component)
-        parts = outage_parts(kind, drawn.outage_us[k][component], health)
+        front.fail(kind, component)
+        parts = mending.parts(kind, component, k, drawn.outage_us[k][component], int(env.now))
         yield Timer(env, parts.detection_us, detected)
-        machine.detect(kind, component)
-        yield from crews.mend(kind, component, parts)
-        machine.repair(kind, component)
-        life_us = drawn.life_us[k][component]
+        front.detect(kind, component)
+        retire = mending.repair.retire
+        failures_us.append(int(env.now))
+        if retire is not None and retire.retires(failures_us):
+            machine.retire(kind, component)
+            if retire.replaced_after is None:
+                return
+            yield Timer(env, to_us(retire.replaced_after), repaired)
+            mending.replaced(kind, component, k)
+            failures_us.clear()
+        else:
+            yield from mending.workshop.mend(kind, component, parts)
+            mending.mended(kind, component, k)
+        front.repair(kind, component)
+        life_us = mending.life_us(kind, component, drawn.life_us[k][component])
         k += 1
 
 
@@ -184,21 +230,21 @@ def merged_outages(outages: Outages) -> dict[int, list[tuple[int, int]]]:
     return merged
 
 
-def _start_replay(env: Environment, machine: Machine, outages: Outages, health: HealthPolicy) -> None:
+def _start_replay(env: Environment, machine: Components, outages: Outages, health: HealthPolicy) -> None:
     for component, intervals in merged_outages(outages).items():
         if intervals and intervals[0][0] <= 0:
             machine.fail(outages.kind, component)
             machine.detect(outages.kind, component)
-        env.process(_replay(env, machine, outages.kind, component, intervals, to_us(health.detection_s(outages.kind))))
+        env.process(_replay(env, machine, outages.kind, component, intervals, health))
 
 
 def _replay(
     env: Environment,
-    machine: Machine,
+    machine: Components,
     kind: ComponentKind,
     component: int,
     intervals: list[tuple[int, int]],
-    detection_us: int,
+    health: HealthPolicy,
 ) -> Life:
     """One component of a log: down exactly when the log says so, known after detection (crews have no say)."""
     number = KINDS.index(kind)
@@ -210,7 +256,7 @@ def _replay(
         if start_us > 0:
             yield Timer(env, start_us - now_us, fails)
             machine.fail(kind, component)
-            known_us = min(detection_us, end_us - start_us)
+            known_us = min(health.detected_after_us(kind, start_us), end_us - start_us)
             yield Timer(env, known_us, detected)
             machine.detect(kind, component)
             now_us = start_us + known_us

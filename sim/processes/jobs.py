@@ -8,7 +8,7 @@ notice) saves the state first and undoes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from typing import Any
 
@@ -50,6 +50,8 @@ class JobEvents:
         self._news: dict[int, Event] = {}
         self._pace: dict[int, Event] = {}
         self.progress: dict[int, Progress] = {}
+        self.reroutes: dict[int, bool] = {}
+        self.preflight: Callable[[int], None] = lambda job: None
         machine.listener = self
 
     def open(self, job: int) -> Event:
@@ -68,8 +70,9 @@ class JobEvents:
         return self._pace.setdefault(job, Event(self._env))
 
     def speed_ppm(self, job: int) -> int:
-        """The speed at which a job runs now: slowed while it runs around dead light."""
-        return self._rerouted_ppm if self._machine.trouble(job).light else FULL_SPEED_PPM
+        """The speed at which a job runs now: that of its slowest host, slowed while it runs around dead light."""
+        pace_ppm = self._machine.pace_ppm(job)
+        return self._rerouted_ppm * pace_ppm // FULL_SPEED_PPM if self._machine.trouble(job).light else pace_ppm
 
     def lost(self, job: int) -> None:
         """Fire the loss of the attempt in progress, once."""
@@ -78,6 +81,13 @@ class JobEvents:
     def noticed(self, job: int) -> None:
         """End the attempt in progress for a planned move."""
         self._end(job, Ending.NOTICED)
+
+    def dimmed(self, job: int) -> None:
+        """Run around the dark switch without a loss, or leave for one that may not."""
+        if self.reroutes.get(job, True):
+            self.informed(job)
+        else:
+            self.noticed(job)
 
     def poisoned(self, job: int, since_us: int) -> None:
         """Remember from when on the work is worth nothing; the loss that follows goes back to before that."""
@@ -183,6 +193,7 @@ class _JobLife:
         self.interval_us = upkeep.interval_us(job)
         self.starts = 0
         self.planned = False
+        events.reroutes[job.id] = job.reroute_opt_in
         if self.progress is not None:
             events.progress[job.id] = self.progress
 
@@ -261,6 +272,8 @@ class _JobLife:
                 self.machine.set_stage(self.job.id, Stage.MIGRATING if self.planned else stage)
                 if length_us:
                     yield Timer(self.env, length_us, self.place) | ended
+                if stage is Stage.PREFLIGHT and not ended.triggered:
+                    self.events.preflight(self.job.id)
             self.starts += 1
             if ended.triggered or not stages or not self.upkeep.start_fails(self.job.id, self.starts - 1):
                 return

@@ -8,12 +8,14 @@ import simpy
 
 from sim.job_policies import CheckpointPolicy, NoCheckpoints, SparesPolicy
 from sim.machine import Machine
-from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
+from sim.other_failures import OtherFailures
+from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy, with_preflight
 from sim.processes.dispatch import Dispatcher
 from sim.processes.failures import Source, start_failures
 from sim.processes.jobs import JobEvents, JobProcess, run_job
 from sim.processes.order import Order, Timer, priority
 from sim.processes.upkeep import Upkeep, loss_rate_per_s
+from sim.repair_policies import MaintenancePolicy
 from sim.streams import Streams
 from sim.trace import Trace
 from topology.boxes import check_fabric
@@ -40,6 +42,8 @@ def simulate_operations(
     spares: SparesPolicy | None = None,
     queue: QueuePolicy | None = None,
     placement: PlacementPolicy | None = None,
+    others: OtherFailures | None = None,
+    maintenance: MaintenancePolicy | None = None,
     runs_at_start: bool = False,
     check_invariants: bool = False,
 ) -> Trace:
@@ -50,6 +54,7 @@ def simulate_operations(
     that the pod does not have, ValueError for populations larger than the pod.
     """
     check_fabric(fabric, pod)
+    recovery = with_preflight(recovery, health)
     spares = SparesPolicy() if spares is None else spares
     env = simpy.Environment()
     machine = Machine(pod, fabric, env, check_invariants=check_invariants)
@@ -62,7 +67,11 @@ def simulate_operations(
         streams=streams,
         jobs=max((job.id for job in jobs), default=-1) + 1,
     )
-    start_failures(env, machine, sources, health=health, repair=repair, horizon_us=horizon_us)
+    clinic = start_failures(
+        env, machine, sources, health=health, repair=repair, horizon_us=horizon_us,
+        others=others, maintenance=maintenance, streams=streams,
+    )  # fmt: skip
+    events.preflight = clinic.preflight
     lives = _Lives(env, machine, dispatcher, events, recovery, upkeep, runs_at_start)
     env.process(lives.arrivals([job for job in jobs if job.arrival_us < horizon_us]))
     env.run(until=horizon_us)
