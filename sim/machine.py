@@ -97,7 +97,7 @@ class Machine:
         self._write((self._clock.now, Verb.NOTICE.value, _NAMES[kind], component, -1, "", 0))
 
     def close(self, cube: int, when_free: Callable[[], object]) -> None:
-        """The drain of a cube is due: whoever is on it is told to leave; `when_free` is called once nobody is."""
+        """The drain of a cube is due: whoever is on it is told to leave at once; `when_free` is called when nobody is."""
         assert (RACK, cube) in self.flaws.noticed, f"a drain of cube {cube} has not been announced"
         self.believed.close(cube)
         if self.cube_is_free(cube):
@@ -106,7 +106,6 @@ class Machine:
         self._when_free[cube] = when_free
         for job in sorted(self._jobs_in[cube]):
             self.listener.noticed(job)
-        self._checked()
 
     def drain(self, cube: int) -> None:
         """Take a free cube out of service as planned."""
@@ -424,7 +423,8 @@ class Machine:
                 free[host] -= holding.placed.chips_per_host
                 jobs_in[host // HOSTS_PER_CUBE][job] = holding
             if holding.stage is Stage.RUNNING:
-                assert all(self.believed.host_is_up(host) for host in holding.placed.hosts), f"job {job} runs on air"
+                open_hosts = [h for h in holding.placed.hosts if h // HOSTS_PER_CUBE not in self.believed.closed]
+                assert self.believed.dead_hosts.isdisjoint(open_hosts), f"job {job} runs on air"
         assert free == self._free_chips.tolist(), "chips held and free add up to the pod"
         assert min(free) >= 0, "no chip is held twice"
         assert jobs_in == self._jobs_in, "who is in which cube"

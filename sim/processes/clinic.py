@@ -118,17 +118,23 @@ class Clinic:
         """Take out a host that is in order, for a check."""
         alarms = self._health.false_alarms
         check_us = to_us(CHECK_S if alarms is None else alarms.check)
-        self._take_out(HOST, host, "false_alarm", check_us)
+        self._take_out(HOST, host, "false_alarm", OutageParts(0, 0, 0, 0, automated_us=max(1, check_us)))
 
-    def _take_out(self, kind: ComponentKind, component: int, cause: str, length_us: int) -> None:
-        """Out at once and known at once, back after a fixed time without a crew."""
+    def _take_out(self, kind: ComponentKind, component: int, cause: str, parts: OutageParts) -> None:
+        """Out now, known within the instant (after jobs have stopped), back when it is mended."""
         self._front.fail(kind, component, cause)
-        self._front.detect(kind, component)
-        self._env.process(self._return(kind, component, length_us))
+        self._env.process(self._mend(kind, component, parts))
 
-    def _return(self, kind: ComponentKind, component: int, length_us: int) -> Case:
-        yield Timer(self._env, length_us, priority(Order.REPAIR, KINDS.index(kind), component))
+    def _mend(self, kind: ComponentKind, component: int, parts: OutageParts) -> Case:
+        yield Timer(self._env, 0, priority(Order.DETECTION, KINDS.index(kind), component))
+        self._front.detect(kind, component)
+        yield from self._workshop.mend(kind, component, parts)
         self._front.repair(kind, component)
+
+    def _repair_parts(self, fault: HiddenFault | FlappingLinks, u: float) -> OutageParts:
+        """Diagnosis, the drawn repair, burn-in."""
+        work_us = max(1, to_us(float(fault.repair.quantile_s(u))))
+        return OutageParts(0, to_us(self._health.diagnosis), work_us, to_us(self._health.burn_in))
 
     # Hidden faults ----------------------------------------------------------------------------------------------
 
@@ -173,15 +179,7 @@ class Clinic:
         del self._cases[host]
         if cause == "corruption":
             self._machine.expose(host)
-        self._front.fail(HOST, host, cause)
-        self._front.detect(HOST, host)
-        self._env.process(self._mend(HOST, host, float(fault.repair.quantile_s(u))))
-
-    def _mend(self, kind: ComponentKind, component: int, work_s: float) -> Case:
-        health = self._health
-        parts = OutageParts(0, to_us(health.diagnosis), max(1, to_us(work_s)), to_us(health.burn_in))
-        yield from self._workshop.mend(kind, component, parts)
-        self._front.repair(kind, component)
+        self._take_out(HOST, host, cause, self._repair_parts(fault, u))
 
     # Links that flap --------------------------------------------------------------------------------------------
 
@@ -210,7 +208,8 @@ class Clinic:
                 front.repair(kind, link)
                 yield Timer(env, every_us - length_us, fails)
         self._machine.degrade(kind, link, "flapping")
-        yield from self._mend(kind, link, float(policy.repair.quantile_s(onset.uniforms[0])))
+        yield from self._workshop.mend(kind, link, self._repair_parts(policy, onset.uniforms[0]))
+        front.repair(kind, link)
         flapping.remove(link)
 
     # Common causes ----------------------------------------------------------------------------------------------
