@@ -97,7 +97,7 @@ class Machine:
         self._write((self._clock.now, Verb.NOTICE.value, _NAMES[kind], component, -1, "", 0))
 
     def close(self, cube: int, when_free: Callable[[], object]) -> None:
-        """The drain of a cube is due: whoever is on it is told to leave at once; `when_free` is called when nobody is."""
+        """The drain of a cube is due: who is on it is told to leave now; `when_free` is called once nobody is."""
         assert (RACK, cube) in self.flaws.noticed, f"a drain of cube {cube} has not been announced"
         self.believed.close(cube)
         if self.cube_is_free(cube):

@@ -81,8 +81,9 @@ def test_false_alarms_come_at_their_rate_and_take_a_check() -> None:
     """Goal: healthy hosts are taken out as often as stated. Method: 1,000 hosts for 100 days at 0.05 a day each; count
     against a Poisson one, thinned by the time out; each is out for exactly the check."""
     rows = quiet(
-        FlatPod(hosts=1000), 100 * DAY_US, health=HealthPolicy(false_alarms=FalseAlarms(rate=0.05 * PER_DAY, check=1800))
-    )
+        FlatPod(hosts=1000), 100 * DAY_US,
+        health=HealthPolicy(false_alarms=FalseAlarms(rate=0.05 * PER_DAY, check=1800)),
+    )  # fmt: skip
     down = {row[3]: row[0] for row in rows if row[1] == Verb.FAIL}
     assert agrees_with_poisson(count(rows, Verb.FAIL, "false_alarm"), 1000 * 100 * 0.05 / (1 + 0.05 / 48))
     since: dict[int, int] = {}
@@ -146,7 +147,7 @@ def test_overlapping_reasons_are_one_outage() -> None:
 @pytest.mark.parametrize(("coverage", "hours"), [(1.0, 12.0), (0.5, 36.0)])
 def test_screening_finds_hidden_faults_in_its_time(coverage: float, hours: float) -> None:
     """Goal: latency of periodic tests. Method: onsets fall anywhere in the period of 24 h, so the first test is 12 h
-    away in the mean and a test that misses half adds one period more: the mean of thousands within 4 standard errors."""
+    away in the mean, and a test that misses half adds one period: the mean of thousands within 4 standard errors."""
     rows = quiet(
         FlatPod(hosts=2000), 200 * DAY_US, OtherFailures(corruption=SilentCorruption(rate=0.01 * PER_DAY)),
         health=HealthPolicy(screening=Screening(every=DAY_S, coverage=coverage)),
@@ -209,8 +210,8 @@ def test_corruption_poisons_work_since_its_onset() -> None:
 
 
 def test_preflight_finds_what_is_hidden_and_moves_the_job() -> None:
-    """Goal: a failed preflight moves the job. Method: many slow hosts, a perfect test, no time from it to the start: no job
-    is slow from its start; with a test that refuses every other good slice, starts take twice as many preflights (geometric law)."""
+    """Goal: a failed preflight moves the job. Method: many slow hosts, a perfect test, no time from it to the start:
+    no job starts slow. A test that refuses every other good slice: twice as many preflights (geometric law)."""
     perfect = Preflight(end_to_end=PreflightTest(time=60.0, coverage=1.0))
     trace = run_jobs(
         OtherFailures(slow_hosts=SlowHosts(rate=0.3 * PER_DAY, noticed_after=Exponential(mean=DAY_S))),
@@ -270,7 +271,8 @@ def test_rolling_maintenance_keeps_its_limit_and_its_calendar() -> None:
     assert count(trace.rows, Verb.COMMIT) > 0
     uses = chip_us_by_use(trace)
     assert uses[Use.UNACCOUNTED] == 0
-    assert abs(uses[Use.DRAINED] - 6 * 64 * 4 * HOUR_S * US_PER_S) < 64 * HOUR_S * US_PER_S, "late by what leaving takes"
+    late_us = abs(uses[Use.DRAINED] - 6 * 64 * 4 * HOUR_S * US_PER_S)
+    assert late_us < 64 * HOUR_S * US_PER_S, "late by what leaving takes"
     assert uses[Use.SLOWED] > 0
 
 
