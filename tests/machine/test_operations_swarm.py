@@ -68,13 +68,13 @@ def case(number: int) -> dict[str, Any]:
     for lives in draws(pod, number, failing):
         drawn = draw_outages(lives, QUIET_US)
         sources.append(replace(drawn, horizon_us=HORIZON_US, end_us=np.minimum(drawn.end_us, QUIET_US)))
-    sizes = [chips for chips in (1, 2, 4, 8, 16, 32, 64, 128, 256) if chips <= pod.hosts * 4]
-    arrivals = np.sort(rng.integers(0, DAY_US, size=int(rng.integers(1, 16))))
+    sizes = [chips for chips in (2, 4, 16, 32, 64, 64, 128, 128, 192, 256, 512) if chips <= pod.hosts * 4]
+    arrivals = np.sort(rng.integers(0, DAY_US, size=int(rng.integers(1, 20))))
     jobs = [
         make_job(
             identity, pod, one(*sizes), reroute_opt_in=bool(rng.random() < 0.7), kind=one(*JobKind),
             arrival_us=int(arrival_us) if rng.random() < 0.9 else int(arrivals[0]), priority=one(0, 0, 1, 2),
-            work_us=round(one(0.001, 600, 7200, 40_000) * US_PER_S), owner=one("a", "b"),
+            work_us=round(one(0.001, 600, 7200, 40_000, 90_000) * US_PER_S), owner=one("a", "b"),
         )
         for identity, arrival_us in enumerate(arrivals.tolist())
     ]  # fmt: skip
