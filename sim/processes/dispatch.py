@@ -9,7 +9,7 @@ nothing, so as many jobs run as the pod has room for. A preempted job queues aga
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -21,12 +21,13 @@ from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
 from sim.processes.health import to_us
 from sim.processes.order import Order, Timer, priority
+from sim.processes.spares import Spares
 from sim.trace import Stage
 from topology.fabric import Fabric
 from topology.placement import joined, replace_cubes, usable_cubes
 from topology.pod import HOSTS_PER_CUBE
 from topology.policies import FirstFit
-from workloads.jobs.fitting import Fitting, Held, PlacementPolicy, RejectReason, empty_fitting
+from workloads.jobs.fitting import Fitting, Held, Mask, PlacementPolicy, RejectReason, Spot, empty_fitting
 from workloads.jobs.job import Job as Job
 from workloads.jobs.job import make_job as make_job
 from workloads.jobs.queue_policies import Fifo
@@ -45,10 +46,11 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A job may start: how, and whether circuits are being made for it."""
+    """A job may start: how, whether circuits are made for it, whether spares took the places of all that it lost."""
 
     how: How
     circuits: bool
+    by_spares: bool = False
 
 
 class _Asking(NamedTuple):
@@ -76,14 +78,16 @@ class Dispatcher:
         recovery: RecoveryPolicy,
         queue: QueuePolicy | None = None,
         placement: PlacementPolicy | None = None,
+        spares: Spares | None = None,
     ) -> None:
-        """An empty queue; first in first out and first fit unless other policies are given."""
+        """An empty queue; first in first out, first fit and no spares unless other policies are given."""
         self._env = env
         self._machine = machine
         self._recovery = recovery
         self._policy: QueuePolicy = Fifo() if queue is None else queue
         self._placement: PlacementPolicy = FirstFit() if placement is None else placement
-        self._empty = empty_fitting(machine.fabric, machine.pod, self._placement)
+        self._spares = Spares(machine.pod, 0) if spares is None else spares
+        self._empty = self._spares.kept_from(empty_fitting(machine.fabric, machine.pod, self._placement))
         self._start_us = to_us(recovery.circuits) + to_us(recovery.preflight) + to_us(recovery.restore)
         self._queue: list[_Asking] = []
         self._returning: list[_Asking] = []
@@ -163,19 +167,22 @@ class Dispatcher:
             start = self._start_again(asking.waiting.job)
             if start is None:
                 job = asking.waiting.job.id
+                self._spares.entitle(job)
                 self._machine.release(job)
                 self._settle(job)
                 self._machine.set_stage(job, Stage.WAITING)
                 self._queue.append(asking)
             else:
                 self._grant(asking, start)
+        if self._spares.entitled:
+            self._start_entitled()
         if self._queue:
             self._decide()
         self._pass_is_due = False
 
     def _decide(self) -> None:
         """Ask the queue policy and carry out its decisions in their order."""
-        room = self.room()
+        room = self._spares.kept_from(self.room())
         waiting = tuple(asking.waiting for asking in self._queue if not room.is_barred(asking.waiting.job))
         view = QueueView(
             now_us=int(self._env.now), waiting=waiting, room=room, running_now=self._running, used_now=self._used
@@ -190,13 +197,24 @@ class Dispatcher:
             spot, after = room.spot(job), room.after_start(job)
             if spot is None or after is None:
                 raise ValueError(f"queue policy {self._policy} starts job {job.id}, which does not fit")
-            place = next(i for i, asking in enumerate(self._queue) if asking.waiting.job.id == job.id)
-            asking = self._queue.pop(place)
-            self._machine.occupy(
-                job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape, chips_per_host=job.chips_per_host
-            )
-            self._grant(asking, Start(How.PLACED, self._machine.connect(job.id) > 0))
+            self._start_queued(job, spot)
             room = after
+
+    def _start_queued(self, job: Job, spot: Spot) -> None:
+        """Take a job out of the queue and give it its slice."""
+        place = next(i for i, asking in enumerate(self._queue) if asking.waiting.job.id == job.id)
+        asking = self._queue.pop(place)
+        self._machine.occupy(job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape, chips_per_host=job.chips_per_host)
+        self._spares.disentitle(job.id)
+        self._grant(asking, Start(How.PLACED, self._machine.connect(job.id) > 0))
+
+    def _start_entitled(self) -> None:
+        """Jobs that lost their slice may take spares too, and go before the queue's policy, in order of asking."""
+        for job in [asking.waiting.job for asking in self._queue]:
+            if job.id in self._spares.entitled:
+                spot = self.room().spot(job)
+                if spot is not None:
+                    self._start_queued(job, spot)
 
     def _grant(self, asking: _Asking, start: Start) -> None:
         """Tell a job that it may start, and note when it is expected to end."""
@@ -253,10 +271,16 @@ class Dispatcher:
         return self._machine.light is not None and job.hosts >= HOSTS_PER_CUBE
 
     def _replace(self, job: Job) -> Start | None:
-        """Keep what is good and put free hosts or cubes in the places of what is not."""
+        """Keep what is good and put free hosts or cubes, spares if they will do, in the places of what is not."""
+        free, avoid = self.room().masks(job)
+        spare = self._spares.hosts_among(free)
+        start = self._replace_from(job, free & spare, avoid) if spare.any() else None
+        return self._replace_from(job, free, avoid) if start is None else replace(start, by_spares=True)
+
+    def _replace_from(self, job: Job, free: Mask, avoid: Mask | None) -> Start | None:
+        """Put hosts or cubes of `free` in the places of what the job can not go on with."""
         machine = self._machine
         placed, believed = machine.holdings[job.id].placed, machine.believed
-        free, avoid = self.room().masks(job)
         if machine.fabric is Fabric.ANY_HOST:
             good = [host for host in placed.hosts if host not in believed.dead_hosts]
             found = np.flatnonzero(free)[: job.hosts - len(good)].tolist()

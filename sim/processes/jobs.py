@@ -15,6 +15,7 @@ from typing import Any
 from simpy.core import Environment
 from simpy.events import Event
 
+from sim.job_policies import SparesPolicy
 from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
 from sim.processes.dispatch import Dispatcher, How, Start
@@ -137,8 +138,13 @@ def undo(machine: Machine, job: int, progress: Progress, now_us: int) -> None:
         machine.lose(job, undone_us)
 
 
-def start_stages(start: Start, recovery: RecoveryPolicy) -> list[tuple[Stage, int]]:
+def start_stages(start: Start, recovery: RecoveryPolicy, spares: SparesPolicy) -> list[tuple[Stage, int]]:
     """The stages between getting a slice and running on it, with their lengths in microseconds."""
+    made = [(Stage.RECONFIGURING, to_us(recovery.circuits))] if start.circuits else []
+    if start.by_spares and spares.kind == "hot":
+        return [*made, (Stage.RESTORING, to_us(spares.swap))]
+    if start.by_spares and spares.kind == "warm":
+        return [*made, (Stage.RESTORING, to_us(recovery.restore))]
     circuits = (Stage.RECONFIGURING, to_us(recovery.circuits))
     restore = (Stage.RESTORING, to_us(recovery.restore))
     if start.how is How.FIRST:
@@ -146,7 +152,7 @@ def start_stages(start: Start, recovery: RecoveryPolicy) -> list[tuple[Stage, in
     if start.how is How.REROUTED:
         return [circuits, restore]
     preflight = (Stage.PREFLIGHT, to_us(recovery.preflight))
-    return [circuits, preflight, restore] if start.circuits else [preflight, restore]
+    return [*made, preflight, restore]
 
 
 def run_job(
@@ -194,6 +200,8 @@ class _JobLife:
         self.starts = 0
         self.planned = False
         events.reroutes[job.id] = job.reroute_opt_in
+        self.undecided = False
+        """Lost, and with hot spares about: whether that undoes anything depends on what takes the place of the lost."""
         if self.progress is not None:
             events.progress[job.id] = self.progress
 
@@ -237,6 +245,9 @@ class _JobLife:
     def _occupy(self, start: Start) -> Generator[Event, Any, Ending]:
         """Attempt upon attempt on the slice that the job holds, until it is done or has to leave."""
         while True:
+            if self.undecided and not start.by_spares:
+                self._undo()
+            self.undecided = False
             ended = self.events.open(self.job.id)
             yield from self._go_through_stages(start, ended)
             if not ended.triggered:
@@ -250,8 +261,9 @@ class _JobLife:
             self.planned = ending is Ending.NOTICED
             if ending is not Ending.LOST:
                 return ending
-            if self.progress is not None:
-                undo(self.machine, self.job.id, self.progress, self.now_us)
+            self.undecided = self.upkeep.spares.kind == "hot" and not self._is_poisoned
+            if not self.undecided:
+                self._undo()
             yield from self._learn_what_happened()
             if not self.holds:
                 return Ending.PREEMPTED
@@ -262,9 +274,17 @@ class _JobLife:
             else:
                 return Ending.LOST if self.holds else Ending.PREEMPTED
 
+    @property
+    def _is_poisoned(self) -> bool:
+        return self.progress is not None and self.progress.poisoned_us is not None
+
+    def _undo(self) -> None:
+        if self.progress is not None:
+            undo(self.machine, self.job.id, self.progress, self.now_us)
+
     def _go_through_stages(self, start: Start, ended: Event) -> JobProcess:
         """Everything between getting the slice and running, again for each start that fails, until `ended`."""
-        stages = start_stages(start, self.recovery)
+        stages = start_stages(start, self.recovery, self.upkeep.spares)
         while True:
             for stage, length_us in stages:
                 if ended.triggered:

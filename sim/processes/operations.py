@@ -14,13 +14,14 @@ from sim.processes.dispatch import Dispatcher
 from sim.processes.failures import Source, start_failures
 from sim.processes.jobs import JobEvents, JobProcess, run_job
 from sim.processes.order import Order, Timer, priority
+from sim.processes.spares import Spares
 from sim.processes.upkeep import Upkeep, loss_rate_per_s
 from sim.repair_policies import MaintenancePolicy
 from sim.streams import Streams
 from sim.trace import Trace
 from topology.boxes import check_fabric
 from topology.fabric import Fabric
-from topology.pod import AnyPod
+from topology.pod import CHIPS_PER_CUBE, AnyPod
 from topology.shape import Shape
 from workloads.jobs.fitting import PlacementPolicy
 from workloads.jobs.job import Job
@@ -51,14 +52,15 @@ def simulate_operations(
 
     `sources` are the populations that fail; those that a fabric does not have are left out. A job that can never run is
     rejected when it arrives. With `runs_at_start` the slices got at time 0 run at once. Raises InputError for a fabric
-    that the pod does not have, ValueError for populations larger than the pod.
+    that the pod does not have, ValueError for populations larger than the pod and for spares that leave nothing of it.
     """
     check_fabric(fabric, pod)
     recovery = with_preflight(recovery, health)
     spares = SparesPolicy() if spares is None else spares
     env = simpy.Environment()
     machine = Machine(pod, fabric, env, check_invariants=check_invariants)
-    dispatcher = Dispatcher(env, machine, recovery, queue, placement)
+    reserve = Spares(pod, spares.cubes, by_host=fabric is Fabric.ANY_HOST)
+    dispatcher = Dispatcher(env, machine, recovery, queue, placement, reserve)
     events = JobEvents(env, machine, dispatcher, recovery)
     upkeep = Upkeep(
         NoCheckpoints() if checkpoint is None else checkpoint,
@@ -66,6 +68,7 @@ def simulate_operations(
         start_failure=recovery.failure,
         streams=streams,
         jobs=max((job.id for job in jobs), default=-1) + 1,
+        spares=spares,
     )
     clinic = start_failures(
         env, machine, sources, health=health, repair=repair, horizon_us=horizon_us,
@@ -83,6 +86,7 @@ def simulate_operations(
         jobs=len(jobs),
         rows=machine.rows,
         placements=machine.placements,
+        spare_chips=spares.cubes * CHIPS_PER_CUBE,
     )
 
 

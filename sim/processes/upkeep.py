@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sim.condition import component_counts
 from sim.histories import US_PER_S, ComponentKind, Lives
-from sim.job_policies import CheckpointPolicy, NoCheckpoints
+from sim.job_policies import CheckpointPolicy, NoCheckpoints, SparesPolicy
 from sim.processes.failures import Source
 from sim.processes.progress import Progress
 from sim.streams import Streams
@@ -50,8 +50,10 @@ class Upkeep:
         streams: Streams | None = None,
         jobs: int = 0,
         stateful: bool = True,
+        spares: SparesPolicy | None = None,
     ) -> None:
         """`start_failure` is the share of starts that fail, drawn for `jobs` jobs from `jobs.start_failure`."""
+        self.spares = SparesPolicy() if spares is None else spares
         self._checkpoint = checkpoint
         self._loss_rate_per_s = loss_rate_per_s
         self._start_failure = start_failure

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim.histories import US_PER_S, ComponentKind
-from sim.job_policies import FixedCheckpoints, NoCheckpoints, YoungCheckpoints
+from sim.job_policies import FixedCheckpoints, NoCheckpoints, SparesPolicy, YoungCheckpoints
 from sim.metrics.chip_hours import Use, chip_us_by_use
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
 from sim.processes.failures import Source
@@ -145,3 +145,43 @@ def test_policies_refuse_what_is_no_policy() -> None:
             make()
     assert YoungCheckpoints().interval_s(float("inf")) is None
     assert NoCheckpoints().interval_s(1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "back", "lost"),
+    [("cold", ["evicting", "reconfiguring", "preflight", "restoring"], 1000),
+     ("warm", ["evicting", "reconfiguring", "restoring"], 1000),
+     ("hot", ["evicting", "reconfiguring", "restoring"], 0)],
+)  # fmt: skip
+def test_spares_shorten_the_way_back(kind: str, back: list[str], lost: int) -> None:
+    """Goal: what each kind of spare saves. Method: a loss with one spare cube: warm ones need no preflight, hot ones no
+    restore either, and undo nothing; the queue's third job of one cube may not take the spare."""
+    jobs = [job(), job(1), job(2, 64, work_s=100)]
+    trace = operate(jobs, [HOST_DOWN], spares=SparesPolicy(kind=kind, cubes=1))  # type: ignore[arg-type]
+    stages = [stage for stage, start, _ in story(trace) if start >= 1060]
+    assert stages == [*back, "running"]
+    assert sum(value for _, _, value in events(trace, Verb.LOSE)) == lost
+    assert story(trace, 2) == [("waiting", 0, HORIZON_S)]
+    uses = chip_us_by_use(trace)
+    assert uses[Use.UNACCOUNTED] == 0
+    # cube 4 until it is taken at 1,090 s, then cube 0 from its repair at 5,000 s
+    assert uses[Use.SPARE] == (1090 + 5000) * 64 * US_PER_S
+
+
+def test_a_hot_spare_that_is_gone_undoes_after_all() -> None:
+    """Goal: state is lost where no spare holds it. Method: two losses of one job, the second before the first repair;
+    one spare: the second time the job waits, and its running since 1,000 s is undone."""
+    twice = down(ComponentKind.HOST, (3, 1000, 9000), (17, 3000, 8000))
+    trace = operate([job(), job(1)], [twice], spares=SparesPolicy(kind="hot", cubes=1))
+    assert events(trace, Verb.LOSE) == [("lose", 8000.0, 3000 - (1160 - 1000))]
+
+
+def test_spares_leave_something() -> None:
+    """Goal: helpful refusals. Method: as many spares as cubes; a kind without cubes; a job of the whole pod beside a
+    spare is rejected."""
+    with pytest.raises(ValueError, match="leave nothing"):
+        operate([], [], spares=SparesPolicy(kind="cold", cubes=5))
+    with pytest.raises(ValueError, match="name both"):
+        SparesPolicy(kind="hot")
+    trace = operate([job(0, 256, work_s=1, cubes=4)], [], cubes=4, spares=SparesPolicy(kind="cold", cubes=1))
+    assert [row[5] for row in trace.rows if row[1] == Verb.REJECT] == ["resource"]

@@ -90,7 +90,7 @@ def case(number: int) -> dict[str, Any]:
             replace=one("replace_one", "move_all"), failure=one(0.0, 0.0, 0.4), hold=one(0.0, 0.0, 1800.0),
         ),
         "checkpoint": one(*CHECKPOINTS),
-        "spares": one(*SPARES) if cubes > 4 and fabric is Fabric.RECONFIGURABLE else SparesPolicy(),
+        "spares": one(*SPARES) if cubes > 2 else SparesPolicy(),
         "queue": one(*QUEUES),
         "runs_at_start": one(False, True),
         "streams": Streams(number, 0),

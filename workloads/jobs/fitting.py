@@ -104,6 +104,23 @@ class Fitting:
         """Chips that are free on usable hosts."""
         return int(self._free_chips[self._usable].sum())
 
+    def free_hosts(self) -> Mask:
+        """Hosts (H,) that are usable and of which no job holds anything."""
+        return np.asarray(self._usable & (self._free_chips == CHIPS_PER_HOST), dtype=np.bool_)
+
+    def without(self, hosts: Mask) -> Fitting:
+        """The picture in which these hosts (H,) are not to be had."""
+        return Fitting(
+            fabric=self._fabric,
+            pod=self._pod,
+            placement=self._placement,
+            free_chips=self._free_chips,
+            usable=self._usable & ~hosts,
+            dark_cubes=self._dark,
+            switch_out=self._switch_out,
+            held=self._held,
+        )
+
     def is_barred(self, job: Job) -> bool:
         """Whether a dead switch keeps this job from running anywhere in the pod, whatever is free."""
         small = job.shape is None or job.shape.is_sub_cube
