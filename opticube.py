@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sim import Result, load, run, sweep
+from sim import Result, check_placement_policy, check_queue_policy, load, run, sweep
 
-__all__ = ["Result", "load", "run", "sweep"]
+__all__ = ["Result", "check_placement_policy", "check_queue_policy", "load", "run", "sweep"]

@@ -8,13 +8,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sim.conformance import check_placement_policy as check_placement_policy
+    from sim.conformance import check_queue_policy as check_queue_policy
     from sim.result import Result as Result
     from sim.simulation import load as load
     from sim.simulation import run as run
     from sim.sweeps import sweep as sweep
 
-_HOME = {"load": "sim.simulation", "run": "sim.simulation", "sweep": "sim.sweeps", "Result": "sim.result"}
-__all__ = ["Result", "load", "run", "sweep"]
+_HOME = {
+    "load": "sim.simulation",
+    "run": "sim.simulation",
+    "sweep": "sim.sweeps",
+    "Result": "sim.result",
+    "check_placement_policy": "sim.conformance",
+    "check_queue_policy": "sim.conformance",
+}
+__all__ = ["Result", "check_placement_policy", "check_queue_policy", "load", "run", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

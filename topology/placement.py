@@ -187,9 +187,12 @@ def _first_cubes(free: NDArray[np.bool_], count: int, avoid: NDArray[np.bool_] |
 def _place_in_cube(fabric: Fabric, shape: Shape, free_hosts: NDArray[np.bool_]) -> Placement | None:
     """The first aligned block of free hosts for a shape of less than a cube."""
     blocks = np.flatnonzero(free_hosts.reshape(-1, shape.hosts).all(axis=1))
-    if not len(blocks):
-        return None
-    first = int(blocks[0]) * shape.hosts
+    return place_in_cube(fabric, shape, int(blocks[0])) if len(blocks) else None
+
+
+def place_in_cube(fabric: Fabric, shape: Shape, block: int) -> Placement:
+    """The placement of less than a cube on an aligned block of hosts, by its number on the pod."""
+    first = block * shape.hosts
     return Placement(
         fabric=fabric, shape=shape, cubes=(), hosts=tuple(range(first, first + shape.hosts)), wraps=shape.wraps
     )
@@ -200,9 +203,13 @@ def _place_aligned(pod: Pod, shape: Shape, free_cubes: NDArray[np.bool_]) -> Pla
     count = shape.cubes
     blocks = pod.cubes // count
     free = np.flatnonzero(free_cubes[: blocks * count].reshape(blocks, count).all(axis=1))
-    if not len(free):
-        return None
-    cubes = range(int(free[0]) * count, (int(free[0]) + 1) * count)
+    return place_in_block(pod, shape, int(free[0])) if len(free) else None
+
+
+def place_in_block(pod: Pod, shape: Shape, block: int) -> Placement:
+    """The placement under static_aligned on a block of consecutive cubes, by its number."""
+    count = shape.cubes
+    cubes = range(block * count, (block + 1) * count)
     box = aligned_box(pod.grid, count)
     if box is None:
         plain = Shape(*shape.dimensions)
@@ -215,9 +222,12 @@ def _place_contiguous(pod: Pod, shape: Shape, free_cubes: NDArray[np.bool_]) -> 
     """The first box of the shape, in any orientation, whose cubes are all free."""
     for_each = box_table(pod.grid, shape.box).cubes
     free = np.flatnonzero(free_cubes[for_each].all(axis=1))
-    if not len(free):
-        return None
-    _, orientation, cubes = boxes_on_grid(pod.grid, shape.box)[int(free[0])]
+    return place_in_box(pod, shape, int(free[0])) if len(free) else None
+
+
+def place_in_box(pod: Pod, shape: Shape, box: int) -> Placement:
+    """The placement under static_contiguous on a box, by its number in `boxes_on_grid`."""
+    _, orientation, cubes = boxes_on_grid(pod.grid, shape.box)[box]
     return _boxed(Fabric.STATIC_CONTIGUOUS, pod.grid, orientation, np.array(cubes))
 
 

@@ -12,18 +12,41 @@ from numpy.typing import ArrayLike, NDArray
 from topology.units import PositiveSeconds
 
 PHILLY_QUANTILES_S: tuple[tuple[float, float], ...] = (
-    (0.0, 1.0),
-    (0.01, 16.0),
-    (0.10, 57.0),
-    (0.25, 72.0),
-    (0.50, 452.0),
-    (0.75, 3767.0),
-    (0.90, 15663.0),
-    (0.95, 49476.0),
-    (0.99, 228313.0),
-    (1.0, 1443363.0),
+    (0, 1),
+    (0.01, 16),
+    (0.05, 39),
+    (0.1, 57),
+    (0.15, 62),
+    (0.2, 67),
+    (0.25, 72),
+    (0.3, 91),
+    (0.35, 160),
+    (0.4, 214),
+    (0.45, 307),
+    (0.5, 452),
+    (0.55, 611),
+    (0.6, 877),
+    (0.65, 1403),
+    (0.7, 1941),
+    (0.75, 3767),
+    (0.8, 5590),
+    (0.85, 8212),
+    (0.9, 15663),
+    (0.925, 27620),
+    (0.95, 49476),
+    (0.97, 95233),
+    (0.98, 149679),
+    (0.985, 182744),
+    (0.99, 228313),
+    (0.993, 286226),
+    (0.996, 392788),
+    (0.998, 570869),
+    (0.999, 791196),
+    (0.9995, 947352),
+    (1, 1443363),
 )
-"""Quantiles of `duration` of the 21,318 jobs of November 2017 in the Philly log (computed; Jeon et al., ATC 2019)."""
+"""Quantiles of `duration`, rounded to seconds, of the 21,318 jobs of November 2017 in the Philly log (computed from the
+log; Jeon et al., ATC 2019). Joined as below their mean is 11,899 s, the log's 11,718 s."""
 
 
 class DurationLaw(Protocol):

@@ -100,6 +100,26 @@ class Fitting:
         self._after_start: dict[int, Fitting | None] = {}
 
     @property
+    def fabric(self) -> Fabric:
+        """How cubes may be joined."""
+        return self._fabric
+
+    @property
+    def pod(self) -> AnyPod:
+        """The pod."""
+        return self._pod
+
+    @property
+    def held_chips(self) -> Chips:
+        """(H,): chips that jobs hold on each host."""
+        return np.asarray(CHIPS_PER_HOST - self._free_chips, dtype=np.uint8)
+
+    @property
+    def usable_hosts(self) -> Mask:
+        """(H,): hosts that are up and not drained, held or not."""
+        return self._usable.copy()
+
+    @property
     def free_chips(self) -> int:
         """Chips that are free on usable hosts."""
         return int(self._free_chips[self._usable].sum())
@@ -149,9 +169,17 @@ class Fitting:
         return self._spots[key]
 
     def _find(self, job: Job) -> Spot | None:
-        if self.is_barred(job):
-            return None
         free, avoid = self.masks(job)
+        return None if self.is_barred(job) else self._choose(job, free, avoid)
+
+    def spot_within(self, job: Job, hosts: NDArray[np.int64]) -> Spot | None:
+        """Where the placement policy puts the job if it may take none but these hosts, or None."""
+        free, avoid = self.masks(job)
+        allowed = np.zeros(len(free), dtype=np.bool_)
+        allowed[hosts] = True
+        return None if self.is_barred(job) else self._choose(job, free & allowed, avoid)
+
+    def _choose(self, job: Job, free: Mask, avoid: Mask | None) -> Spot | None:
         if np.count_nonzero(free) < job.hosts:
             return None
         if job.shape is None or isinstance(self._pod, FlatPod):
