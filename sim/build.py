@@ -8,7 +8,7 @@ from sim.closed_forms import CubeOdds
 from sim.condition import component_counts
 from sim.failure_logs import FailureLog, placed_by_number, placed_by_shuffle, read_failure_logs
 from sim.histories import US_PER_S, ComponentKind, FailureMode, Lives, Outages, draw_outages, failure_mode
-from sim.policies import HealthPolicy
+from sim.policies import HealthPolicy, why_no_closed_form
 from sim.scenario import Scenario
 from sim.streams import Streams
 from topology.errors import Fault, InputError, refuse
@@ -46,9 +46,12 @@ class Setup:
 
     @property
     def is_independent(self) -> bool:
-        """Whether closed forms hold: stationary, without a log, crews without limit."""
+        """Whether closed forms hold: stationary, without a log, repair without limits, no false alarms."""
         scenario = self.scenario
-        return scenario.failures.log is None and scenario.repair.crews is None and scenario.run.start == "stationary"
+        return not why_no_closed_form(
+            health=scenario.health, repair=scenario.repair, replays_log=scenario.failures.log is not None,
+            stationary=scenario.run.start == "stationary",
+        )  # fmt: skip
 
     @property
     def kinds(self) -> list[ComponentKind]:

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sim.histories import US_PER_S, ComponentKind
 from topology.errors import Fault, InputError, refuse
 
+US_PER_MINUTE = 60 * US_PER_S
 US_PER_DAY = 86_400 * US_PER_S
 MOST_FAULTS = 20
 """Faults of one file that are listed before reading stops."""
@@ -34,6 +36,7 @@ _UNIT_S = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 GENERIC_COLUMNS = ("component", "id", "start", "end")
 LANL_CAUSES = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
+LANL_MINUTES = "Down Time"
 LANL_COLUMNS = ("System", "nodes", "nodenumz", "Prob Started", "Prob Fixed", *LANL_CAUSES)
 
 
@@ -42,6 +45,7 @@ class LogFormat(StrEnum):
 
     GENERIC = "generic"
     LANL = "lanl"
+    LANL_DOWN_TIME = "lanl_down_time"
     GPU_FAULTS = "gpu_faults"
 
 
@@ -207,12 +211,19 @@ def _lanl_us(text: str) -> int:
     return (instant - EPOCH) // timedelta(microseconds=1)
 
 
-def read_lanl(path: str, text: str, faults: FaultList) -> tuple[list[LoggedOutage], int | None, bool]:
-    """Rows of one system of LA-UR-05-7318; the number of a node is `nodenumz`, the population is column `nodes`."""
+def read_lanl(
+    path: str, text: str, faults: FaultList, *, by_down_time: bool = False
+) -> tuple[list[LoggedOutage], int | None, bool]:
+    """Rows of one system of LA-UR-05-7318; the number of a node is `nodenumz`, the population is column `nodes`.
+
+    An outage ends at `Prob Fixed`, or `by_down_time` as many minutes after its start as the column `Down Time` says:
+    the two differ at changes to and from daylight time.
+    """
     rows: list[LoggedOutage] = []
     system: str | None = None
     nodes = 0
-    for line, row in _csv_rows(path, text, LANL_COLUMNS, faults):
+    columns = (*LANL_COLUMNS, LANL_MINUTES) if by_down_time else LANL_COLUMNS
+    for line, row in _csv_rows(path, text, columns, faults):
         system = row["System"] if system is None else system
         if row["System"] != system:
             what = f"systems {system} and {row['System']} in one file"
@@ -221,6 +232,8 @@ def read_lanl(path: str, text: str, faults: FaultList) -> tuple[list[LoggedOutag
             number, nodes = whole_number(row["nodenumz"]), max(nodes, whole_number(row["nodes"]))
             start_us = _lanl_us(row["Prob Started"])
             end_us = _lanl_us(row["Prob Fixed"]) if row["Prob Fixed"].strip() else None
+            if by_down_time:
+                end_us = start_us + whole_number(row[LANL_MINUTES]) * US_PER_MINUTE
         except ValueError as error:
             faults.add(line, str(error), "write times as m/d/yyyy h:mm and numbers of nodes as whole numbers")
             continue
@@ -292,6 +305,7 @@ Reader = Callable[[str, str, FaultList], tuple[list[LoggedOutage], int | None, b
 READERS: dict[LogFormat, Reader] = {
     LogFormat.GENERIC: read_generic,
     LogFormat.LANL: read_lanl,
+    LogFormat.LANL_DOWN_TIME: partial(read_lanl, by_down_time=True),
     LogFormat.GPU_FAULTS: read_gpu_faults,
 }
 

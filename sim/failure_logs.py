@@ -39,7 +39,12 @@ _PER_CUBE = {
     ComponentKind.OPTICAL_END: OPTICAL_ENDS_PER_CUBE,
 }
 MOST_COMPONENTS = 1_000_000
-_UNIT_OF_WINDOW_S = {LogFormat.GENERIC: 1.0, LogFormat.LANL: 1.0, LogFormat.GPU_FAULTS: 86400.0}
+_UNIT_OF_WINDOW_S = {
+    LogFormat.GENERIC: 1.0,
+    LogFormat.LANL: 1.0,
+    LogFormat.LANL_DOWN_TIME: 1.0,
+    LogFormat.GPU_FAULTS: 86400.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Literal
 
+from sim.other_failures import OtherFailures
 from sim.repair_policies import (
     CrewsOf,
     FalseAlarms,
+    MaintenancePolicy,
     PartsOf,
     Preflight,
     Retirement,
@@ -187,3 +189,27 @@ class RecoveryPolicy:
 def with_preflight(recovery: RecoveryPolicy, health: HealthPolicy) -> RecoveryPolicy:
     """The policy of recovery with the time of health's preflight tests, where there are any."""
     return recovery if health.preflight is None else replace(recovery, preflight=health.preflight.time_s)
+
+
+def why_no_closed_form(
+    *,
+    health: HealthPolicy,
+    repair: RepairPolicy,
+    others: OtherFailures | None = None,
+    maintenance: MaintenancePolicy | None = None,
+    replays_log: bool = False,
+    stationary: bool = True,
+) -> str:
+    """What keeps the closed forms of availability from holding, in words; empty where they hold (design of measures 1).
+
+    They count independent components in the long run, down for as long as their own law says.
+    """
+    reasons = {
+        "the run starts with new components": not stationary,
+        "a log is replayed": replays_log,
+        "repairs wait, take parts or stages, or components are retired": not repair.is_unlimited,
+        "false alarms take out what is in order": health.gives_false_alarms,
+        "failures are correlated, hidden or flap, or some hosts are bad": others is not None and not others.is_off,
+        "cubes or switches are drained": maintenance is not None and maintenance.is_on,
+    }
+    return next((words for words, holds in reasons.items() if holds), "")

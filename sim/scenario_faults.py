@@ -22,6 +22,7 @@ WORDS_MAX = 400
 PUBLISHED = {
     "lanl": "Los Alamos publishes its failure data 1996 to 2005 as release LA-UR-05-7318 (also in "
     "github.com/Derek-Jones/ESEUR-code-data, reliability/)",
+    "lanl_down_time": "Los Alamos publishes its failure data 1996 to 2005 as release LA-UR-05-7318",
     "gpu_faults": "the trace is published at github.com/stepfun-ai/InfiniteHBD-Trace, fault_trace.json",
     "auto": "it is a log of your own, or one of those that Los Alamos (LA-UR-05-7318) and "
     "github.com/stepfun-ai/InfiniteHBD-Trace publish",

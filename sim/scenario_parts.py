@@ -144,9 +144,10 @@ class LogSection(Section):
 
     path: str | None = None
     """The file; `.gz` is read too."""
-    format: Literal["auto", "generic", "lanl", "gpu_faults"] = "auto"
+    format: Literal["auto", "generic", "lanl", "lanl_down_time", "gpu_faults"] = "auto"
     """`auto`: as the file looks. `generic`: CSV with component,id,start,end[,cause][,cube]. `lanl`: the failure data of
-    Los Alamos. `gpu_faults`: the GPU server fault trace (JSON)."""
+    Los Alamos, start to end. `lanl_down_time`: the same by its column of minutes.
+    `gpu_faults`: the GPU server fault trace (JSON)."""
     components: Count | None = None
     """How many components the log is about, those without an outage included; the log's own number if it has one."""
     window: tuple[str, str] | None = None
