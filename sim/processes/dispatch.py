@@ -89,7 +89,8 @@ class Dispatcher:
         self._spares = Spares(machine.pod, 0) if spares is None else spares
         self._empty = self._spares.kept_from(empty_fitting(machine.fabric, machine.pod, self._placement))
         self._start_us = to_us(recovery.circuits) + to_us(recovery.preflight) + to_us(recovery.restore)
-        self._queue: list[_Asking] = []
+        self._queue: list[Waiting] = []
+        self._answers: dict[int, Event] = {}
         self._returning: list[_Asking] = []
         self._granted: dict[int, _Granted] = {}
         self._used_chip_us: dict[str, int] = {}
@@ -98,7 +99,7 @@ class Dispatcher:
     @property
     def waiting(self) -> list[int]:
         """Numbers of the jobs in the queue, in the order in which they asked."""
-        return [asking.waiting.job.id for asking in self._queue]
+        return [waiting.job.id for waiting in self._queue]
 
     def reject_reason(self, job: Job) -> RejectReason | None:
         """Why the pod could never hold the job, whole and free as it may be; None where it could."""
@@ -111,12 +112,14 @@ class Dispatcher:
         """
         self._settle(job.id)
         self._machine.set_stage(job.id, Stage.WAITING)
-        return self._ask(self._queue, job, remaining_us)
+        return self._queue_up(self._asking(job, remaining_us))
 
     def ask_again(self, job: Job, remaining_us: int | None = None) -> Event:
         """Let a job that still holds what it lost a part of start again; the event gives its `Start`."""
         self._machine.set_stage(job.id, Stage.WAITING)
-        return self._ask(self._returning, job, remaining_us)
+        asking = self._asking(job, remaining_us)
+        self._returning.append(asking)
+        return asking.answer
 
     def ended(self, job: Job) -> None:
         """A job has given its slice back for good: it is no longer counted as running."""
@@ -146,12 +149,17 @@ class Dispatcher:
         holding = self._machine.holdings[job]
         return holding.index, holding.placed.chips_per_host
 
-    def _ask(self, line: list[_Asking], job: Job, remaining_us: int | None) -> Event:
-        answer = Event(self._env)
-        remaining_us = job.requested_us if remaining_us is None else remaining_us
-        line.append(_Asking(Waiting(job=job, asked_us=int(self._env.now), remaining_us=remaining_us), answer))
+    def _asking(self, job: Job, remaining_us: int | None) -> _Asking:
+        """A job that asks now, and a pass that will see to it."""
         self._request_pass()
-        return answer
+        remaining_us = job.requested_us if remaining_us is None else remaining_us
+        return _Asking(Waiting(job=job, asked_us=int(self._env.now), remaining_us=remaining_us), Event(self._env))
+
+    def _queue_up(self, asking: _Asking) -> Event:
+        """Put a job at the end of the queue."""
+        self._queue.append(asking.waiting)
+        self._answers[asking.waiting.job.id] = asking.answer
+        return asking.answer
 
     def _request_pass(self) -> None:
         if not self._pass_is_due:
@@ -171,7 +179,7 @@ class Dispatcher:
                 self._machine.release(job)
                 self._settle(job)
                 self._machine.set_stage(job, Stage.WAITING)
-                self._queue.append(asking)
+                self._queue_up(asking)
             else:
                 self._grant(asking, start)
         if self._spares.entitled:
@@ -183,7 +191,9 @@ class Dispatcher:
     def _decide(self) -> None:
         """Ask the queue policy and carry out its decisions in their order."""
         room = self._spares.kept_from(self.room())
-        waiting = tuple(asking.waiting for asking in self._queue if not room.is_barred(asking.waiting.job))
+        waiting = tuple(self._queue)
+        if room.switch_out:
+            waiting = tuple(one for one in waiting if not room.is_barred(one.job))
         view = QueueView(
             now_us=int(self._env.now), waiting=waiting, room=room, running_now=self._running, used_now=self._used
         )
@@ -202,15 +212,15 @@ class Dispatcher:
 
     def _start_queued(self, job: Job, spot: Spot) -> None:
         """Take a job out of the queue and give it its slice."""
-        place = next(i for i, asking in enumerate(self._queue) if asking.waiting.job.id == job.id)
-        asking = self._queue.pop(place)
+        place = next(place for place, waiting in enumerate(self._queue) if waiting.job.id == job.id)
+        asking = _Asking(self._queue.pop(place), self._answers.pop(job.id))
         self._machine.occupy(job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape, chips_per_host=job.chips_per_host)
         self._spares.disentitle(job.id)
         self._grant(asking, Start(How.PLACED, self._machine.connect(job.id) > 0))
 
     def _start_entitled(self) -> None:
         """Jobs that lost their slice may take spares too, and go before the queue's policy, in order of asking."""
-        for job in [asking.waiting.job for asking in self._queue]:
+        for job in [waiting.job for waiting in self._queue]:
             if job.id in self._spares.entitled:
                 spot = self.room().spot(job)
                 if spot is not None:

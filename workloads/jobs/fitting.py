@@ -110,6 +110,11 @@ class Fitting:
         return self._pod
 
     @property
+    def switch_out(self) -> bool:
+        """Whether a switch is dead."""
+        return self._switch_out
+
+    @property
     def held_chips(self) -> Chips:
         """(H,): chips that jobs hold on each host."""
         return np.asarray(CHIPS_PER_HOST - self._free_chips, dtype=np.uint8)
@@ -143,8 +148,9 @@ class Fitting:
 
     def is_barred(self, job: Job) -> bool:
         """Whether a dead switch keeps this job from running anywhere in the pod, whatever is free."""
-        small = job.shape is None or job.shape.is_sub_cube
-        return self._switch_out and self._fabric.has_light and not small and not job.reroute_opt_in
+        if not self._switch_out or job.reroute_opt_in or not self._fabric.has_light:
+            return False
+        return job.shape is not None and not job.shape.is_sub_cube
 
     def masks(self, job: Job) -> tuple[Mask, Mask | None]:
         """Hosts (H,) that a job may take, and `avoid_cubes` (C,) as `PlacementPolicy.choose` has it."""
@@ -209,13 +215,15 @@ class Fitting:
         return self._after_start[job.id]
 
     def with_job(self, job: Job, spot: Spot) -> Fitting:
-        """The picture once the job holds this spot, which has to be free."""
+        """The picture once the job holds this spot, which has to be free. What did not fit before does not fit now."""
         hosts = np.array(spot.hosts, dtype=np.int64)
         free = self._free_chips.copy()
         if not (free[hosts] >= job.chips_per_host).all():
             raise ValueError(f"job {job.id} can not start on hosts {spot.hosts}: some are taken")
         free[hosts] -= job.chips_per_host
-        return self._copy(free, _Started(self._started, job.id, (hosts, job.chips_per_host)))
+        after = self._copy(free, _Started(self._started, job.id, (hosts, job.chips_per_host)))
+        after._spots = {slice_: None for slice_, found in self._spots.items() if found is None}
+        return after
 
     def after_end(self, jobs: Iterable[int]) -> Fitting:
         """The picture once these jobs, by number, have given back what they hold."""
