@@ -46,12 +46,16 @@ class Setup:
 
     @property
     def is_independent(self) -> bool:
-        """Whether closed forms hold: stationary, without a log, repair without limits, no false alarms."""
+        """Whether closed forms hold: stationary, without a log, repair without limits, nothing but renewals."""
         scenario = self.scenario
         return not why_no_closed_form(
-            health=scenario.health, repair=scenario.repair, replays_log=scenario.failures.log is not None,
+            health=scenario.health,
+            repair=scenario.repair,
+            others=scenario.failures.others,
+            maintenance=scenario.maintenance,
+            replays_log=scenario.failures.log is not None,
             stationary=scenario.run.start == "stationary",
-        )  # fmt: skip
+        )
 
     @property
     def kinds(self) -> list[ComponentKind]:

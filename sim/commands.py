@@ -96,10 +96,11 @@ def _print_configuration(scenario: Scenario) -> None:
 
 
 def _print_result(result: Result) -> None:
-    from sim.report.terminal import answer_text, availability_table_text
+    from sim.report.terminal import answer_text, table_texts
 
-    say(availability_table_text(result.tables))
-    say()
+    for text in table_texts(result.tables):
+        say(text)
+        say()
     say(answer_text(result.tables))
     for warning in result.warnings:
         say(f"warning: {warning}")

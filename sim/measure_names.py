@@ -43,9 +43,9 @@ def _of_availability(unit: str = "1", *, light: bool = False, per_size: bool = T
     return MeasureName(unit=unit, needs=needs, is_produced=is_produced, sizes=sizes)
 
 
-def _of_delivered(unit: str = "1") -> MeasureName:
+def _of_delivered() -> MeasureName:
     return MeasureName(
-        unit=unit,
+        unit="1",
         needs="study.delivered",
         is_produced=lambda scenario: scenario.study.delivered is not None,
         sizes=_delivered_sizes,
@@ -86,15 +86,45 @@ SERVICE_UNITS = {
 }  # fmt: skip
 """Measures of a service with their units."""
 
+OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
+    "goodput": ("1", "higher"), "goodput_scheduling": ("1", "higher"), "goodput_runtime": ("1", "higher"),
+    "goodput_program": ("1", "higher"), "utilisation": ("1", "higher"), "fragmentation": ("1", "lower"),
+    "ettr": ("1", "higher"), "wait_mean_s": ("s", "lower"), "slowdown_mean": ("1", "lower"),
+    "completion": ("1", "higher"), "jobs_arrived": ("jobs", None), "jobs_rejected": ("jobs", "lower"),
+    "jobs_finished": ("jobs", "higher"), "job_losses_per_day": ("1/day", "lower"),
+    "preemptions_per_day": ("1/day", None), "circuits_per_day": ("1/day", None), "reroute_share": ("1", "lower"),
+}  # fmt: skip
+"""Measures of a pod in operation with their units and which way is better (design: measures, section 2)."""
+
+
+def _of_operations(unit: str) -> MeasureName:
+    return MeasureName(
+        unit=unit,
+        needs="study.operations",
+        is_produced=lambda scenario: scenario.study.operations is not None,
+        sizes=_no_sizes,
+    )
+
+
+def _of_chip_hours() -> MeasureName:
+    """Chip-hours come from either study of jobs."""
+
+    def is_produced(scenario: Scenario) -> bool:
+        return scenario.study.delivered is not None or scenario.study.operations is not None
+
+    return MeasureName(unit="chip h", needs="study.delivered", is_produced=is_produced, sizes=_delivered_sizes)
+
+
 MEASURES: dict[str, MeasureName] = {
     "expected": _of_availability(),
     "guaranteed": _of_availability(),
     "expected_with_light": _of_availability(light=True),
     "cliff_chips": _of_availability("chips", per_size=False),
     "delivered": _of_delivered(),
-    **{f"chip_hours_{use}": _of_delivered("chip h") for use in USES},
+    **{f"chip_hours_{use}": _of_chip_hours() for use in USES},
     "cubes_for_promise": _of_promise("cubes"),
     **{name: _of_service(unit) for name, unit in SERVICE_UNITS.items()},
+    **{name: _of_operations(unit) for name, (unit, _) in OPERATIONS_MEASURES.items()},
 }
 """Every measure by name."""
 

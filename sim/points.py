@@ -36,6 +36,7 @@ from sim.studies.delivered import (
     logged_hosts_up,
     sample_delivered,
 )
+from sim.studies.operations import OperationsSample, operations_count, operations_rows, sample_operations
 from sim.studies.promise import cliff_row, promise_rows
 from sim.studies.service_rows import serving_rows
 from sim.studies.serving import ServingOutcome, serving_study
@@ -77,9 +78,14 @@ class PointRunner:
         tasks_of_promises = list(zip(setups, hosts, strict=True))
         promised = list(map_tasks(self.executor, promise_rows, tasks_of_promises))
         delivered = self._delivered(setups)
+        operated = self._operated(setups)
         serving = self._serving(first.scenario)
-        for point, setup, rows, own in zip(points, setups, promised, delivered, strict=True):
-            yield _point_result(point, setup, samples, {"promise": rows}, own, serving)
+        for number, (point, setup) in enumerate(zip(points, setups, strict=True)):
+            before: dict[str, list[Row]] = {"promise": promised[number]}
+            if operated[number]:
+                before |= operations_rows(setup, operated[number], hosts[number])
+            stages = [[0, *stage] for sample in operated[number][:1] for stage in sample.stages]
+            yield _point_result(point, setup, samples, before, delivered[number], serving, stages)
 
     def _delivered(self, setups: Sequence[Setup]) -> list[dict[int, list[DeliveredSample]]]:
         """Per setup and slice size, the replications of the study `delivered`."""
@@ -97,6 +103,22 @@ class PointRunner:
         for (number, (_, chips, _)), sample in zip(tasks, results, strict=True):
             found[number].setdefault(chips, []).append(sample)
             self.advance(1, "slices through failures")
+        return found
+
+    def _operated(self, setups: Sequence[Setup]) -> list[list[OperationsSample]]:
+        """Per setup the replications of the study `operations`."""
+        found: list[list[OperationsSample]] = [[] for _ in setups]
+        if setups[0].scenario.study.operations is None:
+            return found
+        tasks = [
+            (number, (setup, replication))
+            for number, setup in enumerate(setups)
+            for replication in range(operations_count(setup))
+        ]
+        results = map_tasks(self.executor, sample_operations, [given for _, given in tasks])
+        for (number, _), sample in zip(tasks, results, strict=True):
+            found[number].append(sample)
+            self.advance(1, "the pod in operation")
         return found
 
     def _serving(self, scenario: Scenario) -> ServingOutcome | None:
@@ -134,8 +156,9 @@ def _point_result(
     before: dict[str, list[Row]],
     delivered: dict[int, list[DeliveredSample]],
     serving: ServingOutcome | None,
+    stages: list[list[Any]],
 ) -> PointResult:
-    """All tables of one point; `before` holds the rows that are there already."""
+    """All tables of one point; `before` holds the rows that are there already, `stages` those for the timeline."""
     host = host_availability_of(setup, samples)
     rows: dict[str, list[Row]] = before | {"availability": [], "replications": [], "chip_hours": []}
     expected: dict[int, Estimate] = {}
@@ -157,7 +180,7 @@ def _point_result(
     settings = dict(point.settings)
     tables = {name: make_table(name, found, settings) for name, found in rows.items() if found}
     draws = hashlib.sha256("".join(sample.failure_draws for sample in samples).encode()).hexdigest()[:16]
-    stages = [[chips, *stage] for chips, own in delivered.items() for stage in own[0].stages]
+    stages = [[chips, *stage] for chips, own in delivered.items() for stage in own[0].stages] + stages
     values = {"host_availability": host, "failure_draws": draws, "stages": stages}
     return PointResult(index=point.index, tables=tables, values=values)
 

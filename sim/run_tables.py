@@ -160,6 +160,79 @@ FAILURE_STORY = TableSpec(
         Column("replicas_up", DType.INT, "", "replicas that serve"),
     ),
 )
+OPERATIONS = TableSpec(
+    "operations",
+    "fabric, host availability and measure of a pod in operation",
+    (FABRIC, HOST, MEASURE, UNIT, *IN_UNIT, Column("n", DType.INT, "", "replications behind the estimate"), BETTER),
+)
+OPERATIONS_CHIP_HOURS = TableSpec(
+    "operations_chip_hours",
+    "fabric, host availability and use of chips on a pod in operation",
+    (
+        FABRIC,
+        HOST,
+        Column("use", DType.TEXT, "", "what the chips did; each chip is at each instant in the first use that applies"),
+        Column("operators", DType.TEXT, "", "what operators call it (assumption); several uses may share a name"),
+        Column("chip_hours", DType.FLOAT, "chip h", "mean over replications"),
+        Column("share", DType.FLOAT, "1", "share of all chip-hours of the pod"),
+    ),
+)
+JOB_SIZES = TableSpec(
+    "job_sizes",
+    "fabric, host availability and slice size of jobs",
+    (
+        FABRIC,
+        HOST,
+        CHIPS,
+        Column("arrived", DType.FLOAT, "jobs", "jobs that arrived after the warm-up, mean over replications"),
+        Column("rejected", DType.FLOAT, "jobs", "of them those that the pod could never hold"),
+        Column("finished", DType.FLOAT, "jobs", "of them those that finished by the horizon"),
+        Column(
+            "wait_mean_s",
+            DType.FLOAT,
+            "s",
+            "mean time from arrival to the first slice, or to the horizon",
+        ),
+        Column("slowdown_mean", DType.FLOAT, "1", "mean of time from arrival to end over work; blank where none ended"),
+    ),
+)
+FAILURES_FELT = TableSpec(
+    "failures_felt",
+    "fabric, host availability and kind of component",
+    (
+        FABRIC,
+        HOST,
+        Column("kind", DType.TEXT, "", "kind of the component that failed"),
+        Column("failures", DType.FLOAT, "", "failures, mean over replications"),
+        Column("felt", DType.FLOAT, "", "of them those that stopped a running job"),
+        Column("jobs_lost", DType.FLOAT, "", "losses of running jobs that they caused"),
+        Column("chips_per_failure", DType.FLOAT, "chips", "chips of the jobs that one failure stops: its blast radius"),
+    ),
+)
+RECOVERY_STAGES = TableSpec(
+    "recovery_stages",
+    "fabric, host availability and stage of recovery",
+    (
+        FABRIC,
+        HOST,
+        Column("stage", DType.TEXT, "", "stage between the loss of a running job and its running again"),
+        Column("seconds_per_loss", DType.FLOAT, "s", "mean over losses, those that are not over included"),
+        Column("share", DType.FLOAT, "1", "share of all time of recovery"),
+    ),
+)
+CUBE_STORY = TableSpec(
+    "cube_story",
+    "stretch of time of one cube in the first replication; free time is left out",
+    (
+        FABRIC,
+        HOST,
+        Column("cube", DType.INT, "", "number of the cube (of a flat machine: of its sixteen hosts)"),
+        Column("what", DType.TEXT, "", "stage of the job that holds it; shared by small jobs; unusable; drained"),
+        Column("job", DType.INT, "", "number of that job; -1 where there is none, or several"),
+        Column("start_s", DType.FLOAT, "s", "from the start of the run"),
+        Column("end_s", DType.FLOAT, "s", "end of the stretch"),
+    ),
+)
 SUMMARY_COLUMNS = (
     Column("scenario", DType.TEXT, "", "name of the scenario"),
     Column("point", DType.INT_OR_NONE, "", "number of the sweep point; blank where a row is about the whole run"),
@@ -187,6 +260,12 @@ SPECS = {
         LEDGER,
         CHIP_HOURS,
         FAILURE_STORY,
+        OPERATIONS,
+        OPERATIONS_CHIP_HOURS,
+        JOB_SIZES,
+        FAILURES_FELT,
+        RECOVERY_STAGES,
+        CUBE_STORY,
         SUMMARY,
     )
 }

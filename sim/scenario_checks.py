@@ -6,14 +6,17 @@ Each check is a generator of problems (path, what is wrong, what to write) and l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.condition import component_counts
 from sim.histories import US_PER_S, failure_mode, too_many_outages
 from sim.measure_names import MEASURES, bound_unit
+from sim.other_failures import OtherFailures
 from sim.quantities import AdviceError, parse_quantity
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
+from sim.scenario_job_checks import job_problems
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
@@ -38,6 +41,7 @@ def check_scenario(scenario: Scenario) -> list[Problem]:
     pod = None if problems else _built(scenario, problems)
     problems += [*_failures(scenario), *_nothing_asked(scenario)]
     if pod is not None:
+        problems += job_problems(scenario, pod)
         problems += [*_log_fits(scenario, pod), *_sizes(scenario, pod), *_services(scenario, pod)]
     if pod is not None and not problems:
         problems += _outages(scenario, pod)
@@ -119,7 +123,8 @@ def _outages(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     counts, study = component_counts(pod), scenario.study
     for kind, section in scenario.failures.named().items():
         mode = failure_mode(kind, counts[kind], **section.given(), rest_s=scenario.health.rest_s(kind.value))
-        for name, part in (("availability", study.availability), ("delivered", study.delivered)):
+        for name in ("availability", "delivered", "operations"):
+            part = getattr(study, name)
             logged = scenario.failures.log is not None and name == "availability"
             if part is not None and not logged and too_many_outages(mode, part.horizon):
                 what = f"about {mode.failures_per_s * part.horizon:.2g} outages of {kind.value} in each replication"
@@ -138,22 +143,32 @@ def _log_fits(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
 def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
     """A scenario must ask for something, and measure for a while."""
     study = scenario.study
-    if scenario.serving is None and study.availability is None and study.delivered is None and study.promise is None:
-        yield (
-            (),
-            "the scenario asks for nothing",
-            "write `study:` with availability, delivered or promise, or `serving:`",
-        )
+    if scenario.serving is None and all(getattr(study, name) is None for name in type(study).model_fields):
+        what = "the scenario asks for nothing"
+        yield (), what, "write `study:` with availability, delivered, promise or operations, or `serving:`"
     warmup_us = round(scenario.run.warmup * US_PER_S)
-    for name, part in (("availability", study.availability), ("delivered", study.delivered)):
-        path: KeyPath = ("study", name, "horizon")
+    for name in ("availability", "delivered", "operations"):
+        part, path = getattr(study, name), ("study", name, "horizon")
         if part is not None and round(part.horizon * US_PER_S) <= warmup_us:
             what = "the horizon ends within the warm-up `run.warmup`" if warmup_us else "the horizon is under 1 us"
             yield path, what, "write a longer horizon or a shorter warm-up"
+    yield from _told_by_histories(scenario)
     serving = scenario.serving
     if serving is not None and serving.weights == "availability" and study.availability is None:
         what = "`availability` needs the histories of `study.availability`, which is not there"
         yield ("serving", "weights"), what, "write `study.availability`, or `weights: healthy`"
+
+
+def _told_by_histories(scenario: Scenario) -> Iterator[Problem]:
+    """Curves from failure histories know renewals of components and logs only."""
+    causes = [f"failures.{item.name}" for item in fields(OtherFailures) if getattr(scenario.failures, item.name)]
+    causes += ["maintenance"] if scenario.maintenance.is_on else []
+    causes += ["health"] if scenario.health.gives_false_alarms else []
+    causes += [f"repair.{key}" for key in ("two_stage", "retire") if getattr(scenario.repair, key) is not None]
+    for name in ("availability", "delivered", "promise"):
+        if causes and getattr(scenario.study, name) is not None:
+            what = f"this study does not see {', '.join(f'`{cause}`' for cause in causes)}"
+            yield ("study", name), what, "ask `study.operations`, which does, or remove them"
 
 
 def _sizes(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:

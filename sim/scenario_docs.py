@@ -10,18 +10,21 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from sim.job_keys import JOB_ASSUMPTIONS, JOB_MEANINGS
 from sim.scenario import scenario_schema
+from sim.scenario_jobs import JOB_PLUG_INS
 from sim.scenario_services import PLUG_INS
 
 ASSUMPTIONS = (
     "FalseAlarms.check", "Screening.coverage", "Parts.lead_time", "Retirement.after", "Retirement.within",
     "HealthPolicy.detection", "RecoveryPolicy.evict", "RecoveryPolicy.circuits", "RecoveryPolicy.preflight",
     "RecoveryPolicy.restore", "RecoveryPolicy.reroute_opt_in", "RecoveryPolicy.rerouted_speed", "PodSection.grid",
-    "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch",
+    "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch", *JOB_ASSUMPTIONS,
 )  # fmt: skip
 """Keys whose default is a guess of this project."""
 
 MEANINGS = {
+    **JOB_MEANINGS,
     "HealthPolicy.detection": "Time from a failure to the instant at which it is known.",
     "HealthPolicy.detection_of": "The same for single kinds of component, such as `{ocs: 10 s}`.",
     "HealthPolicy.diagnosis": "Time from detection to the start of a repair.",
@@ -102,6 +105,12 @@ SECTIONS = (
     ("failures", "FailuresSection", ""),
     ("failures.COMPONENT", "ComponentSection", "COMPONENT is host, rack, in_rack_link, optical_end or ocs."),
     ("failures.log", "LogSection", ""),
+    ("failures.bad_hosts", "BadHosts", ""),
+    ("failures.power_domain", "PowerDomainEvents", ""),
+    ("failures.pod", "PodEvents", ""),
+    ("failures.slow_hosts", "SlowHosts", ""),
+    ("failures.corruption", "SilentCorruption", ""),
+    ("failures.flapping_in_rack_links, flapping_optical_ends", "FlappingLinks", ""),
     ("health", "HealthPolicy", ""),
     ("health.detection_of", "DetectionOf", ""),
     ("health.false_alarms", "FalseAlarms", ""),
@@ -115,9 +124,17 @@ SECTIONS = (
     ("repair.two_stage", "TwoStage", ""),
     ("repair.retire", "Retirement", ""),
     ("recovery", "RecoveryPolicy", ""),
+    ("maintenance", "MaintenancePolicy", ""),
+    ("maintenance.cubes, switches", "Rolling", ""),
     ("study.availability", "AvailabilityStudy", ""),
     ("study.delivered", "DeliveredStudy", ""),
     ("study.promise", "PromiseStudy", ""),
+    ("study.operations", "OperationsStudy", ""),
+    ("jobs", "JobsSection", ""),
+    ("jobs.streams.N", "JobStream", "N counts from 0."),
+    ("jobs.log", "JobLogSection", ""),
+    ("scheduling", "SchedulingSection", ""),
+    ("spares", "SparesPolicy", ""),
     ("serving", "ServingSection", ""),
     ("serving.windows", "WindowsSection", ""),
     ("serving.services.N", "ServiceSection", "N counts from 0; `--set` also takes the service's name."),
@@ -155,7 +172,7 @@ def scenario_page() -> str:
         lines += [f"## {path}" if path else "## Top level", "", _intro(section)]
         lines += ["", remark] if remark else []
         lines += ["", *_table(schema, name, section), ""]
-    for where, plug_ins in PLUG_INS.items():
+    for where, plug_ins in {**PLUG_INS, **JOB_PLUG_INS}.items():
         lines += [f"## {where}: kinds", ""]
         for plug_in in plug_ins:
             lines += [f"`{plug_in.kind}`: {_text((plug_in.__doc__ or '').split('    ')[0])}", ""]

@@ -7,12 +7,22 @@ such fault is printed with the path of the key to change. Texts under the fields
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from sim.histories import ComponentKind
 from sim.lifetimes import Empirical, Exponential, Gamma, Lognormal, Mixture, Weibull
+from sim.other_failures import (
+    BadHosts,
+    FlappingLinks,
+    OtherFailures,
+    PodEvents,
+    PowerDomainEvents,
+    SilentCorruption,
+    SlowHosts,
+)
 from sim.quantities import AdviceError
 from topology.errors import InputError
 from topology.fabric import Fabric
@@ -25,9 +35,13 @@ EIGHT_SIZES = (64, 128, 256, 512, 1024, 2048, 3072, 4096)
 
 
 class Section(BaseModel):
-    """Base of all sections: frozen, no unknown keys, documented by the texts under its fields."""
+    """Base of all sections: frozen, no unknown keys, documented by the texts under its fields.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    The schema takes those texts from the source when it is asked for (`sim.scenario`): to let pydantic read them at
+    every import costs each command a quarter of a second.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def kind_or(default: str) -> Discriminator:
@@ -177,6 +191,25 @@ class FailuresSection(Section):
     """Optical circuit switches, 48 per pod; a dead one cuts one link position of one dimension in every slice."""
     log: LogSection | None = None
     """Replay a log of host outages in place of `host`."""
+    bad_hosts: BadHosts | None = None
+    """Hosts that fail more often than others."""
+    power_domain: PowerDomainEvents | None = None
+    """Events that take all racks of a power domain down at one instant."""
+    pod: PodEvents | None = None
+    """Events that take the whole pod down at one instant."""
+    slow_hosts: SlowHosts | None = None
+    """Hosts that slow their slice down, unseen."""
+    corruption: SilentCorruption | None = None
+    """Hosts that compute wrong results, unseen."""
+    flapping_in_rack_links: FlappingLinks | None = None
+    """Cables inside racks that go down and up."""
+    flapping_optical_ends: FlappingLinks | None = None
+    """Optical ends that go down and up."""
+
+    @property
+    def others(self) -> OtherFailures:
+        """All failures beside the renewals of single components."""
+        return OtherFailures(**{item.name: getattr(self, item.name) for item in fields(OtherFailures)})
 
     def named(self) -> dict[ComponentKind, ComponentSection]:
         """The components that fail by a law, in the order of events at one instant."""
@@ -217,6 +250,15 @@ class PromiseStudy(Section):
     """The share of time for which all of them must be held at once."""
 
 
+class OperationsStudy(Section):
+    """A pod in operation: jobs arrive, wait, run, are lost, recover and finish; every chip-hour accounted for."""
+
+    horizon: PositiveSeconds = 30 * 86400.0
+    """Simulated time of each replication."""
+    replications: Replications = 8
+    """Independent months; at least 2 give an interval."""
+
+
 class StudySection(Section):
     """Which questions are asked of the machine."""
 
@@ -226,6 +268,8 @@ class StudySection(Section):
     """Slices as jobs hold them, through failures and recovery."""
     promise: PromiseStudy | None = None
     """Cubes needed for a promise."""
+    operations: OperationsStudy | None = None
+    """A pod in operation, with the jobs of the section `jobs`."""
 
 
 class RunSection(Section):

@@ -160,6 +160,8 @@ def _tasks_of(points: Sequence[Point]) -> int:
             tasks += replication_count(build_setup(group[0].scenario))
         if study.delivered is not None:
             tasks += len(group) * study.delivered.replications * len(study.delivered.slice_chips)
+        if study.operations is not None:
+            tasks += len(group) * study.operations.replications
     return tasks
 
 

@@ -27,7 +27,8 @@ def chrome_trace(
     for point in points:
         for chips, rows in _by_size(stages[point.index]).items():
             swept = ", ".join(str(value) for value in point.settings.values())
-            events += _jobs(len(events), f"jobs of {chips} chips" + (f" ({swept})" if swept else ""), rows)
+            of_size = f"jobs of {chips} chips" if chips else "jobs of the pod in operation"
+            events += _jobs(len(events), of_size + (f" ({swept})" if swept else ""), rows)
     story = tables.get("failure_story", pd.DataFrame())
     if not story.empty:
         for (service, fabric), looks in story.groupby(["service", "fabric"], sort=False):

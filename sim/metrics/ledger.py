@@ -46,6 +46,11 @@ class JobLedger:
         return None if self.held_us is None else self.held_us - self.arrived_us
 
     @property
+    def waited_us(self) -> int:
+        """From arrival to the first slice; for a job that never got one to the horizon, the least that it waits."""
+        return (self.until_us if self.held_us is None else self.held_us) - self.arrived_us
+
+    @property
     def slowdown(self) -> float | None:
         """Time from arrival to the end over the work at full speed, for a job that has finished."""
         return self.total_us / self.work_us if self.finished_us is not None and self.work_us else None

@@ -173,7 +173,10 @@ def promise_kept_by_month(
 
 @dataclass(frozen=True, kw_only=True)
 class OperationsSummary:
-    """The measures of one run. Waits and slowdowns are means over jobs; `ettr` is weighted by chip-time."""
+    """The measures of one run. Waits and slowdowns are means over jobs; `ettr` is weighted by chip-time.
+
+    A job that never got a slice counts with its wait up to the horizon: without it a starved pod would look good.
+    """
 
     chip_us: dict[Use, int]
     goodput: Goodput
@@ -200,7 +203,7 @@ def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -
     """All measures of a run; jobs that arrived in the warm-up are left out, chip-time is counted after it."""
     chip_us = chip_us_by_use(trace, warmup_us)
     counted = [ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]
-    waits = [ledger.wait_us for ledger in counted if ledger.wait_us is not None and not ledger.rejected]
+    waits = [ledger.waited_us for ledger in counted if not ledger.rejected]
     slowdowns = [ledger.slowdown for ledger in counted if ledger.slowdown is not None]
     ran = [ledger for ledger in counted if ledger.running_us is not None]
     wall = sum(ledger.chips * (ledger.until_us - (ledger.running_us or 0)) for ledger in ran)

@@ -6,6 +6,7 @@ import math
 
 from sim.report.context import Tables, table_of
 from sim.report.curves import host_values, promise_curve_rows, rows_of_host
+from sim.report.operations_words import operations_alt
 from sim.report.sentences import headline_chips
 from sim.report.story import failure_instant_s, is_quiet, stage_spans, story_fabrics
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, listed, percent, seconds
@@ -20,8 +21,8 @@ def alt_text(name: str, tables: Tables) -> str:
         "slice_sizes": _slice_sizes,
         "ledger": _ledger,
         "chip_hours": _chip_hours,
-    }[name]
-    return tell(tables)
+    }.get(name)
+    return operations_alt(name, tables) if tell is None else tell(tables)
 
 
 def _availability(tables: Tables) -> str:

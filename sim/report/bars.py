@@ -168,14 +168,21 @@ def chip_hours_by_use(tables: Tables, *, narrow: bool = False) -> Panels:
                 bars.append(Bar(f"slices of {size} chips", fabric_words(fabric), shares))
         panels_bars.append(bars)
     colours = use_colours([str(use) for use in table["use"]])
+    return share_panels(panels_bars, [f"hosts up {host_words(host)}" for host in hosts], colours, narrow=narrow)
+
+
+def share_panels(
+    panels_bars: Sequence[Sequence[Bar]], titles: Sequence[str], colours: Mapping[str, str], *, narrow: bool
+) -> Panels:
+    """Panels of bars in % of chip-hours, side by side (one below the other on a narrow page), with one legend."""
     seen = seen_colours([bar for bars in panels_bars for bar in bars], colours)
-    rows, columns = (len(hosts), 1) if narrow else (1, len(hosts))
+    rows, columns = (len(titles), 1) if narrow else (1, len(titles))
     height = rows * (bars_inches(panels_bars[0]) + 0.3) + 0.4 + legend_inches(len(seen), narrow=narrow)
     figure = new_figure(NARROW_INCHES if narrow else WIDE_INCHES, height)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
-    for axes, host, bars in zip(panels, hosts, panels_bars, strict=True):
+    for axes, title, bars in zip(panels, titles, panels_bars, strict=True):
         draw_bars(axes, bars, colours, axis_length=100, least=0.09 if narrow else 0.11)
-        axes.set_title(f"hosts up {host_words(host)}", loc="left")
+        axes.set_title(title, loc="left")
         if not narrow or axes is panels[-1]:
             axes.set_xlabel("% of chip-hours")
     stack_legend(figure, seen, narrow=narrow)

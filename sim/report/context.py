@@ -74,6 +74,12 @@ ABSENT = {
     "slice_sizes": "no comparison of slice sizes: the scenario has no `serving`",
     "ledger": "no ledger of requests: the scenario has no `serving`",
     "chip_hours": "no account of chip-hours: the scenario has no `study.delivered`",
+    "operations": "no pod in operation: the scenario has no `study.operations`",
+    "operations_chip_hours": "no account of a pod in operation: the scenario has no `study.operations`",
+    "job_sizes": "no jobs by size: the scenario has no `study.operations`",
+    "failures_felt": "no failures in operation: the scenario has no `study.operations`, or nothing failed",
+    "recovery_stages": "no recoveries: the scenario has no `study.operations`, or no job was lost",
+    "cube_story": "no cubes over time: the scenario has no `study.operations`",
     "failure_story": "no failure followed token by token: the scenario has no `serving`, or no loss was drawn",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.html_tables import HtmlTable
+from sim.report.operations_tables import failures_felt_html, job_sizes_html, operations_html
 from sim.report.plots import Picture, Rendering
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
@@ -58,6 +59,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         _section(tables, plots, "services", "Services", "service", "", _services),
         _section(tables, plots, "ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         _section(tables, plots, "chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
+        *_operations(tables, plots),
     ]
     light = {name: colour for colour, (name, _) in PAGE_COLOURS.items()}
     dark = dict(PAGE_COLOURS.values())
@@ -153,6 +155,25 @@ def _ledgers(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
 
 def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.chip_hours_html(tables)]
+
+
+def _operations(tables: Tables, plots: Mapping[str, Picture | Rendering]) -> list[Section]:
+    """The sections of a pod in operation; one that says so where the run has none."""
+    section = partial(_section, tables, plots)
+    first = section("operations", "A pod in operation", "operations", "", _operations_tables)
+    if first.absent:
+        return [first]
+    pictures = [
+        section("operations-chips", "Its chip-hours", "operations_chip_hours", "operations"),
+        section("cubes", "Its cubes over time", "cube_story", "cubes"),
+        section("recovery", "A recovery, stage by stage", "recovery_stages", "recovery"),
+    ]
+    return [first, *pictures, *([section("wait", "Wait over load", "operations", "wait")] if "wait" in plots else [])]
+
+
+def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    shown = [operations_html(tables), job_sizes_html(tables)]
+    return [], shown if is_absent(tables, "failures_felt") else [*shown, failures_felt_html(tables)]
 
 
 def _facts(context: ReportContext) -> list[str]:

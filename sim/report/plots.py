@@ -16,6 +16,11 @@ from sim.report.context import ServiceLimits, Tables, is_absent
 from sim.report.curves import availability_curves as availability_curves
 from sim.report.curves import promise_cubes as promise_cubes
 from sim.report.ladder import slice_size_ladder as slice_size_ladder
+from sim.report.operations import cubes_over_time as cubes_over_time
+from sim.report.operations import load_key
+from sim.report.operations import operations_chip_hours as operations_chip_hours
+from sim.report.operations import recovery_waterfall as recovery_waterfall
+from sim.report.operations import wait_over_load as wait_over_load
 from sim.report.story import failure_story as failure_story
 from sim.report.style import Panels, png_bytes, svg_text
 from sim.report.variants import opening, variants_of
@@ -29,8 +34,14 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "slice_sizes": ("slice_sizes", "What a bigger slice buys", slice_size_ladder),
     "ledger": ("ledger", "Where the seconds of a request go", request_ledger),
     "chip_hours": ("chip_hours", "What the chips did", chip_hours_by_use),
+    "operations": ("operations_chip_hours", "What the chips of the pod in operation did", operations_chip_hours),
+    "recovery": ("recovery_stages", "A recovery, stage by stage", recovery_waterfall),
+    "cubes": ("cube_story", "The cubes over time", cubes_over_time),
+    "wait": ("operations", "Wait over load", wait_over_load),
 }
 """Picture name -> (table that it needs, title, function)."""
+OF_WHOLE_RUN = ("wait",)
+"""Pictures over a swept key: of all combinations at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +87,7 @@ def draw_pictures(
 def _picture(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | None, *, narrow: bool) -> Picture:
     """Draw one picture, of the first combination of the swept keys that have no place in it (named in the title)."""
     _, title, draw = DRAWINGS[name]
-    label, tables = variants_of(tables)[0]
+    label, tables = ("", tables) if name in OF_WHOLE_RUN else variants_of(tables)[0]
     extra = {"limits": limits} if name == "slice_sizes" else {}
     return Picture(
         name=name,
@@ -114,7 +125,8 @@ def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits]) -> 
 
 def pictures_of(tables: Tables) -> list[str]:
     """Names of the pictures for which the run has a table."""
-    return [name for name, (table, _, _) in DRAWINGS.items() if not is_absent(tables, table)]
+    names = [name for name, (table, _, _) in DRAWINGS.items() if not is_absent(tables, table)]
+    return [name for name in names if name != "wait" or load_key(tables["operations"]) is not None]
 
 
 def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.curves import host_values, rows_of_host
+from sim.report.operations_words import operations_table_text
 from sim.report.sentences import answer_sentences
 from sim.report.sentences import sentence as sentence
 from sim.report.variants import opening, shown_variants
@@ -82,6 +83,16 @@ def availability_table_text(tables: Tables, *, width: int = 100) -> str:
         "\n\n".join(filter(None, (opening(label).strip(), _one_table_text(own, width=width)))) for label, own in shown
     ]
     return "\n\n".join([*parts, left] if left else parts)
+
+
+def table_texts(tables: Tables) -> list[str]:
+    """The tables that the terminal prints: availabilities, and a pod in operation where the run has one."""
+    if is_absent(tables, "operations"):
+        return [availability_table_text(tables)]
+    shown, left = shown_variants(tables)
+    texts = [f"{opening(label)}{operations_table_text(own)}" for label, own in shown]
+    first = [] if is_absent(tables, "availability") else [availability_table_text(tables)]
+    return [*first, *texts, *([left] if left else [])]
 
 
 def _one_table_text(tables: Tables, *, width: int) -> str:

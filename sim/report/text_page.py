@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sim.report.sentences import answer_sentences
-from sim.report.terminal import availability_table_text
+from sim.report.terminal import table_texts
 
 if TYPE_CHECKING:
     from sim.report.context import ReportContext, Tables
@@ -17,7 +17,9 @@ def render_text_page(tables: Tables, context: ReportContext, pictures: Mapping[s
     """One Markdown document; pictures are linked under `plots/`."""
     lines = [f"# {context.name}", "", context.description, ""]
     lines += [f"{text}\n" for text in answer_sentences(tables)]
-    lines += ["## Availability", "", "```", availability_table_text(tables), "```", ""]
+    lines += ["## Tables", ""]
+    for text in table_texts(tables):
+        lines += ["```", text, "```", ""]
     for picture in pictures.values():
         lines += [f"## {picture.title}", "", f"![{picture.alt}](plots/{picture.name}.png)", ""]
     if context.warnings:

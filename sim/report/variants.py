@@ -22,6 +22,11 @@ _PLACES = {
     "cliff": ["fabric", "host_availability"],
     "service": ["fabric", "host_availability", "service", "measure"],
     "chip_hours": ["fabric", "host_availability", "slice_chips", "use"],
+    "operations": ["fabric", "host_availability", "measure"],
+    "operations_chip_hours": ["fabric", "host_availability", "use"],
+    "job_sizes": ["fabric", "host_availability", "slice_chips"],
+    "failures_felt": ["fabric", "host_availability", "kind"],
+    "recovery_stages": ["fabric", "host_availability", "stage"],
 }
 
 

@@ -122,3 +122,13 @@ def children_of(process: int) -> Sequence[int]:
     """Process ids of the children of a process (Linux)."""
     text = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii")
     return [int(word) for word in text.split()]
+
+
+OPERATED = """\
+name: operated
+pod: {cubes: 4, grid: 1x2x2}
+failures:
+  host: {failure_rate: 2 %/day, availability: 97 %}
+jobs: {streams: [{load: 80 %, slices: {kind: shares, shares: {4x4x4: 1}}, durations: {mean: 6 h, cv: 1}}]}
+study: {operations: {horizon: 5 d, replications: 2}}
+"""

@@ -9,7 +9,7 @@ import pytest
 import sim.report.write
 from sim.result import Result
 from sim.simulation import run
-from tests.run.cases import MACHINE, PROMISE, SERVED, loaded
+from tests.run.cases import MACHINE, OPERATED, PROMISE, SERVED, loaded
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,12 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Result:
 def served() -> Result:
     """The result of SERVED, without a folder."""
     return run(loaded(SERVED), workers=1)
+
+
+@pytest.fixture(scope="session")
+def operated() -> Result:
+    """The result of OPERATED, without a folder."""
+    return run(loaded(OPERATED), workers=1)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_resolved_scenario_and_manifest(machine: Result) -> None:
     assert is_finished(folder, resolved_yaml(machine.scenario))
 
 
-@pytest.mark.parametrize("which", ["machine", "served"])
+@pytest.mark.parametrize("which", ["machine", "served", "operated"])
 def test_tables_equal_their_declarations(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """Goal: no column is undeclared. Method: names and dtypes of every table as its file is read, swept keys behind."""
     result: Result = request.getfixturevalue(which)
@@ -105,9 +105,9 @@ def test_tables_equal_their_declarations(which: str, request: pytest.FixtureRequ
         assert len(table) > 0, name
 
 
-def test_every_declared_table_is_made_somewhere(machine: Result, served: Result) -> None:
-    """Goal: no declaration is dead. Method: the two small runs have all of them between them."""
-    assert {*machine.tables, *served.tables} == set(SPECS)
+def test_every_declared_table_is_made_somewhere(machine: Result, served: Result, operated: Result) -> None:
+    """Goal: no declaration is dead. Method: the three small runs have all of them between them."""
+    assert {*machine.tables, *served.tables, *operated.tables} == set(SPECS)
 
 
 def test_the_page_of_tables_is_up_to_date() -> None:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from topology.errors import InputError
 from topology.shape import Shape, parse_shape
 
 NOVEMBER_2022_PERCENT: Mapping[str, float] = {
@@ -81,7 +82,10 @@ class SlicesByShare:
         if not self.shares:
             raise ValueError("shares of no shape: write at least one, such as `shares: {8x8x16: 1}`")
         for text, weight in self.shares.items():
-            parse_shape(text)
+            try:
+                parse_shape(text)
+            except InputError as error:
+                raise ValueError(f"{error.faults[0].what}; {error.faults[0].write}") from None
             if not (math.isfinite(weight) and weight >= 0):
                 raise ValueError(f"share of {text} of {weight:g}: write a number of at least 0")
         if not sum(self.shares.values()) > 0:
@@ -90,6 +94,11 @@ class SlicesByShare:
     def shapes(self, u: NDArray[np.float64]) -> list[Shape]:
         """One shape per uniform."""
         return _drawn(u, *_probabilities(self.shares, self.by))
+
+    @property
+    def mean_chips(self) -> float:
+        """Mean chips of a slice over jobs."""
+        return _mean_chips(*_probabilities(self.shares, self.by))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,10 +116,19 @@ class November2022:
         """One shape per uniform."""
         return _drawn(u, *_probabilities(NOVEMBER_2022_PERCENT, self.by))
 
+    @property
+    def mean_chips(self) -> float:
+        """Mean chips of a slice over jobs."""
+        return _mean_chips(*_probabilities(NOVEMBER_2022_PERCENT, self.by))
+
 
 def _drawn(u: NDArray[np.float64], shapes: tuple[Shape, ...], share: NDArray[np.float64]) -> list[Shape]:
     places = np.minimum(np.searchsorted(np.cumsum(share), u, side="right"), len(shapes) - 1)
     return [shapes[place] for place in places.tolist()]
+
+
+def _mean_chips(shapes: tuple[Shape, ...], share: NDArray[np.float64]) -> float:
+    return float(np.array([shape.chips for shape in shapes]) @ share)
 
 
 SliceMix: TypeAlias = SlicesByShare | November2022

@@ -1,0 +1,72 @@
+"""Tables of a pod in operation for the page."""
+
+from __future__ import annotations
+
+import math
+
+from sim.report.context import Tables, table_of
+from sim.report.curves import host_values, rows_of_host
+from sim.report.html_tables import BLANK, HtmlTable
+from sim.report.operations_words import MEASURE_WORDS, measure_text
+from sim.report.words import fabric_words, fabrics_in_order, host_words, number
+
+
+def operations_html(tables: Tables) -> HtmlTable:
+    """Measures of a pod in operation: a row per measure, a column per fabric, a group per host availability."""
+    table = table_of(tables, "operations")
+    fabrics = fabrics_in_order(list(table["fabric"]))
+    rows: list[list[str]] = []
+    for host in host_values(table):
+        here = rows_of_host(table, host)
+        rows.append([f"hosts up {host_words(host)}"])
+        for measure, words in MEASURE_WORDS.items():
+            mine = {str(row["fabric"]): row for _, row in here[here["measure"] == measure].iterrows()}
+            cells = [measure_text(mine[fabric]) if fabric in mine else BLANK for fabric in fabrics]
+            rows.append([words.strip(), *cells])
+    return HtmlTable(
+        caption="A pod in operation: means over replications, ± half of the 95 % interval",
+        heads=["measure", *(fabric_words(fabric) for fabric in fabrics)],
+        rows=rows,
+    )
+
+
+def job_sizes_html(tables: Tables) -> HtmlTable:
+    """Jobs by slice size: how many, and how they fared, by fabric."""
+    table = table_of(tables, "job_sizes")
+    rows: list[list[str]] = []
+    for host in host_values(table):
+        here = rows_of_host(table, host)
+        for fabric in fabrics_in_order(list(here["fabric"])):
+            rows.append([f"{fabric_words(fabric)}, hosts up {host_words(host)}"])
+            for _, row in here[here["fabric"] == fabric].iterrows():
+                counts = [number(float(row[name])) for name in ("arrived", "rejected", "finished")]
+                hours = _plain(float(row["wait_mean_s"]) / 3600)
+                rows.append([f"{int(row['slice_chips']):,}", *counts, hours, _plain(float(row["slowdown_mean"]))])
+    return HtmlTable(
+        caption="Jobs by slice size: counts are means over replications",
+        heads=["chips", "arrived", "rejected", "finished", "mean wait (h)", "mean slowdown"],
+        rows=rows,
+    )
+
+
+def failures_felt_html(tables: Tables) -> HtmlTable:
+    """What the failures of each kind of component hit, by fabric."""
+    table = table_of(tables, "failures_felt")
+    rows: list[list[str]] = []
+    for host in host_values(table):
+        here = rows_of_host(table, host)
+        for fabric in fabrics_in_order(list(here["fabric"])):
+            rows.append([f"{fabric_words(fabric)}, hosts up {host_words(host)}"])
+            for _, row in here[here["fabric"] == fabric].iterrows():
+                names = ("failures", "felt", "jobs_lost", "chips_per_failure")
+                rows.append([str(row["kind"]).replace("_", " "), *(number(float(row[name])) for name in names)])
+    return HtmlTable(
+        caption="Failures by kind of component, mean over replications: how many, how many stopped a running job, how "
+        "many jobs, and how many chips one failure stops",
+        heads=["component", "failures", "felt", "losses of jobs", "chips per failure"],
+        rows=rows,
+    )
+
+
+def _plain(value: float) -> str:
+    return number(value) if math.isfinite(value) else BLANK

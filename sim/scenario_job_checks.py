@@ -1,0 +1,108 @@
+"""What the keys of a pod in operation must hold together: jobs, their logs and laws, spares, the study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.job_plans import arrivals_of
+from sim.scenario_faults import nearest
+from sim.strict_yaml import KeyPath
+from topology.errors import InputError
+from topology.pod import AnyPod, Pod
+from topology.shape import parse_shape
+from workloads.jobs.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from sim.scenario import Scenario
+    from sim.scenario_jobs import JobStream
+
+Problem = tuple[KeyPath, str, str]
+
+JOBS_MAX = 500_000
+"""Most jobs of one stream in one replication."""
+JOB_LOGS = {
+    "swf": "logs in this format: Parallel Workloads Archive (https://www.cs.huji.ac.il/labs/parallel/workload/)",
+    "philly": "the trace: https://github.com/msr-fiddle/philly-traces (reduced: pkusys/ElasticFlow, philly.csv)",
+}
+"""Where job logs are published, by format."""
+
+
+def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
+    """All problems of the jobs of one scenario without a sweep."""
+    jobs, study = scenario.jobs, scenario.study.operations
+    if study is not None and jobs is None:
+        yield ("study", "operations"), "no jobs are named", "write `jobs:` with streams, a log or always"
+    if jobs is None:
+        return
+    if study is None:
+        yield ("jobs",), "nobody asks about these jobs", "write `study: {operations: {horizon: 30 d}}`"
+        return
+    if not jobs.streams and jobs.log is None and not jobs.always:
+        yield ("jobs",), "there are no jobs", "write `streams:`, `log:` or `always:`"
+    names = [stream.name for stream in jobs.streams]
+    for index, stream in enumerate(jobs.streams):
+        path: KeyPath = ("jobs", "streams", index)
+        if stream.name in names[:index]:
+            yield (*path, "name"), f"`{stream.name}` names two streams", "write another name"
+        yield from _stream(stream, path, pod, study.horizon)
+    yield from _job_log(scenario)
+    for text, count in jobs.always.items():
+        yield from _always(text, count, pod)
+    yield from _spares(scenario, pod)
+
+
+def _stream(stream: JobStream, path: KeyPath, pod: AnyPod, horizon_s: float) -> Iterator[Problem]:
+    """One law of arrivals, a profile that exists, a mean where a load needs one, no more jobs than can be played."""
+    if stream.profile is not None and stream.profile not in PROFILES:
+        yield (*path, "profile"), f"profile `{stream.profile}` is not known", nearest(stream.profile, list(PROFILES))
+        return
+    if (stream.arrivals is None) == (stream.load is None):
+        yield path, "a stream needs either `arrivals` or `load`", "write for example `load: 80 %`"
+        return
+    try:
+        mean_s = stream.durations.mean_s
+    except ValueError:
+        yield (*path, "durations"), "the law has no mean", "write one, such as `mean: 8 h`"
+        return
+    if not mean_s > 0:
+        yield (*path, "durations"), "jobs of no work", "write a mean above 0 s"
+        return
+    expected = arrivals_of(stream, pod).rate * horizon_s
+    if expected > JOBS_MAX:
+        where = (*path, "load" if stream.arrivals is None else "arrivals")
+        what = f"about {expected:,.0f} jobs in each replication"
+        yield where, what, f"write a lower rate, longer jobs or a shorter horizon: at most {JOBS_MAX:,} jobs"
+
+
+def _job_log(scenario: Scenario) -> Iterator[Problem]:
+    log = scenario.jobs.log if scenario.jobs is not None else None
+    if log is None:
+        return
+    if log.path is None:
+        advice = f"set it with `--set jobs.log.path=FILE`; {JOB_LOGS[log.format]}"
+        yield ("jobs", "log"), "no file is named, and opticube ships none", advice
+    elif not Path(log.path).is_file():
+        yield ("jobs", "log", "path"), f"there is no file `{log.path}`", f"check the path; {JOB_LOGS[log.format]}"
+
+
+def _always(text: str, count: int, pod: AnyPod) -> Iterator[Problem]:
+    path: KeyPath = ("jobs", "always", text)
+    try:
+        shape = parse_shape(text)
+    except InputError as error:
+        yield path, error.faults[0].what, error.faults[0].write
+        return
+    if shape.chips > pod.chips:
+        yield path, f"a slice of {shape.chips:,} chips is larger than the pod of {pod.chips:,}", "write a smaller one"
+    elif count > pod.chips:
+        yield path, f"{count:,} jobs on {pod.chips:,} chips", f"write at most {pod.chips}"
+
+
+def _spares(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
+    """Spares are a part of the pod."""
+    spares, there = scenario.spares.cubes, pod.cubes if isinstance(pod, Pod) else pod.hosts
+    if spares >= there:
+        what = f"{spares:,} spares leave nothing of {there:,} for jobs"
+        yield ("spares", "cubes"), what, f"write at most {there - 1}"

@@ -1,0 +1,281 @@
+"""The study `operations`: a pod under a job mix, failures and repairs, with every chip-hour accounted for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sim.build import Setup, seconds_to_us
+from sim.histories import US_PER_S, Lives
+from sim.job_plans import plan_jobs
+from sim.measure_names import OPERATIONS_MEASURES
+from sim.metrics.cube_story import CubeStretch, cube_stretches
+from sim.metrics.intervals import mean_estimate
+from sim.metrics.ledger import JobLedger, job_ledgers
+from sim.metrics.operations import BlastRadius, OperationsSummary, blast_radius, recovery_us_by_stage, summary_of
+from sim.metrics.uses import OPERATOR_NAMES, Use
+from sim.processes.failures import Source
+from sim.processes.operations import simulate_operations
+from sim.trace import Stage, Trace
+from workloads.jobs.job_plan import JobPlan
+
+Row = dict[str, Any]
+US_PER_HOUR = 3_600_000_000
+STRETCHES_MAX = 20_000
+"""Stretches of cubes and stages of jobs that are kept for pictures of one point."""
+RECOVERY_STAGES = (
+    Stage.DETECTING, Stage.EVICTING, Stage.WAITING, Stage.RECONFIGURING, Stage.PREFLIGHT, Stage.RESTORING
+)  # fmt: skip
+
+
+class SizeCounts(NamedTuple):
+    """Jobs of one slice size in one replication; waits and slowdowns are sums over `waited` and `finished` jobs."""
+
+    arrived: int
+    rejected: int
+    finished: int
+    waited: int
+    wait_s: float
+    slowdown: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationsSample:
+    """One replication: measures by name, chip-microseconds by use, jobs by size, failures by kind, recovery by stage.
+
+    `stretches` and `stages` of the first replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
+    """
+
+    replication: int
+    measures: Mapping[str, float]
+    chip_us: Mapping[Use, int]
+    sizes: Mapping[int, SizeCounts]
+    blast: Mapping[str, BlastRadius]
+    recovery_us: Mapping[Stage, int]
+    unplanned: Mapping[str, int]
+    stretches: tuple[CubeStretch, ...] = ()
+    stages: tuple[tuple[int, str, int, int], ...] = ()
+
+
+def play_operations(setup: Setup, replication: int) -> tuple[JobPlan, Trace]:
+    """The jobs of one replication and the log of what became of them."""
+    scenario, streams = setup.scenario, setup.streams(replication)
+    study = scenario.study.operations
+    assert study is not None
+    horizon_us = setup.log_window_us or seconds_to_us(study.horizon)
+    plan = plan_jobs(scenario, setup.pod, setup.fabric, streams, horizon_us)
+    sources: list[Source] = [*(Lives(mode, streams) for mode in setup.modes), *setup.logged(replication)]
+    trace = simulate_operations(
+        setup.pod,
+        setup.fabric,
+        plan.jobs,
+        sources,
+        health=setup.health,
+        repair=scenario.repair,
+        recovery=scenario.recovery,
+        checkpoint=scenario.checkpoint,
+        spares=scenario.spares,
+        queue=scenario.scheduling.queue,
+        placement=scenario.scheduling.placement,
+        others=scenario.failures.others,
+        maintenance=scenario.maintenance,
+        streams=streams,
+        horizon_us=horizon_us,
+    )
+    return plan, trace
+
+
+def sample_operations(setup: Setup, replication: int) -> OperationsSample:
+    """Play one replication and measure it after the warm-up."""
+    warmup_us = seconds_to_us(setup.scenario.run.warmup)
+    plan, trace = play_operations(setup, replication)
+    ledgers = job_ledgers(trace)
+    summary = summary_of(trace, ledgers, warmup_us)
+    first = replication == 0
+    return OperationsSample(
+        replication=replication,
+        measures=dict(_measures(summary, trace, warmup_us)),
+        chip_us=summary.chip_us,
+        sizes=_sizes([ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]),
+        blast=blast_radius(trace, ledgers),
+        recovery_us=recovery_us_by_stage(trace),
+        unplanned={rejected.reason: rejected.count for rejected in plan.rejected},
+        stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
+        stages=tuple(_stages(trace)) if first else (),
+    )
+
+
+def _stages(trace: Trace) -> Iterator[tuple[int, str, int, int]]:
+    for number, interval in enumerate(trace.stage_intervals()):
+        if number == STRETCHES_MAX:
+            return
+        yield interval.job, interval.stage.value, interval.start_us, interval.end_us
+
+
+def _measures(summary: OperationsSummary, trace: Trace, warmup_us: int) -> Iterator[tuple[str, float]]:
+    days = (trace.horizon_us - warmup_us) / (86_400 * US_PER_S)
+    yield "goodput", summary.goodput.total
+    yield "goodput_scheduling", summary.goodput.scheduling
+    yield "goodput_runtime", summary.goodput.runtime
+    yield "goodput_program", summary.goodput.program
+    yield "utilisation", summary.utilisation
+    yield "fragmentation", summary.fragmentation
+    yield "ettr", summary.ettr
+    yield "wait_mean_s", summary.wait_s
+    yield "slowdown_mean", summary.slowdown
+    yield "completion", summary.completion
+    yield "jobs_arrived", summary.arrived
+    yield "jobs_rejected", summary.rejected
+    yield "jobs_finished", summary.finished
+    yield "job_losses_per_day", summary.losses / days
+    yield "preemptions_per_day", summary.preemptions / days
+    yield "circuits_per_day", summary.circuits / days
+    yield "reroute_share", summary.reroute_share
+
+
+def _sizes(ledgers: Sequence[JobLedger]) -> dict[int, SizeCounts]:
+    """Counts by slice size, smallest first."""
+    by_size: dict[int, list[JobLedger]] = {}
+    for ledger in ledgers:
+        by_size.setdefault(ledger.chips, []).append(ledger)
+    found = {}
+    for chips, own in sorted(by_size.items()):
+        waits = [ledger.waited_us for ledger in own if not ledger.rejected]
+        slowdowns = [ledger.slowdown for ledger in own if ledger.slowdown is not None]
+        found[chips] = SizeCounts(
+            arrived=len(own),
+            rejected=sum(bool(ledger.rejected) for ledger in own),
+            finished=sum(ledger.finished_us is not None for ledger in own),
+            waited=len(waits),
+            wait_s=sum(waits) / US_PER_S,
+            slowdown=sum(slowdowns),
+        )
+    return found
+
+
+def operations_rows(
+    setup: Setup, samples: Sequence[OperationsSample], host_availability: float
+) -> dict[str, list[Row]]:
+    """Rows of all tables of the study for one sweep point."""
+    place = {"fabric": setup.fabric.value, "host_availability": host_availability}
+    tables = {
+        "operations": _measure_rows(samples),
+        "operations_chip_hours": _chip_hour_rows(samples),
+        "job_sizes": _size_rows(samples),
+        "failures_felt": _failure_rows(samples),
+        "recovery_stages": _recovery_rows(samples),
+        "cube_story": _story_rows(samples[0]),
+    }
+    return {name: [place | row for row in rows] for name, rows in tables.items()}
+
+
+def _measure_rows(samples: Sequence[OperationsSample]) -> list[Row]:
+    rows = []
+    for measure, (unit, better) in OPERATIONS_MEASURES.items():
+        estimate = mean_estimate([sample.measures[measure] for sample in samples])
+        rows.append(
+            {
+                "measure": measure,
+                "unit": unit,
+                "value": estimate.value,
+                "ci_low": estimate.ci_low,
+                "ci_high": estimate.ci_high,
+                "n": estimate.n,
+                "better": better,
+            }
+        )
+    return rows
+
+
+def _chip_hour_rows(samples: Sequence[OperationsSample]) -> list[Row]:
+    total_us = sum(samples[0].chip_us.values())
+    rows = []
+    for use in samples[0].chip_us:
+        mean_us = float(np.mean([sample.chip_us[use] for sample in samples]))
+        rows.append(
+            {
+                "use": use.value,
+                "operators": OPERATOR_NAMES[use],
+                "chip_hours": mean_us / US_PER_HOUR,
+                "share": mean_us / total_us,
+            }
+        )
+    return rows
+
+
+def _size_rows(samples: Sequence[OperationsSample]) -> list[Row]:
+    """Counts are means over replications; waits and slowdowns are means over all jobs of a size."""
+    rows = []
+    for chips in sorted({chips: None for sample in samples for chips in sample.sizes}):
+        own = [sample.sizes[chips] for sample in samples if chips in sample.sizes]
+        waited, finished = sum(one.waited for one in own), sum(one.finished for one in own)
+        rows.append(
+            {
+                "slice_chips": chips,
+                "arrived": sum(one.arrived for one in own) / len(samples),
+                "rejected": sum(one.rejected for one in own) / len(samples),
+                "finished": finished / len(samples),
+                "wait_mean_s": sum(one.wait_s for one in own) / waited if waited else None,
+                "slowdown_mean": sum(one.slowdown for one in own) / finished if finished else None,
+            }
+        )
+    return rows
+
+
+def _failure_rows(samples: Sequence[OperationsSample]) -> list[Row]:
+    rows = []
+    for kind in sorted({kind: None for sample in samples for kind in sample.blast}):
+        own = [sample.blast[kind] for sample in samples if kind in sample.blast]
+        failures, chips = sum(one.failures for one in own), sum(one.chips for one in own)
+        rows.append(
+            {
+                "kind": kind,
+                "failures": failures / len(samples),
+                "felt": sum(one.felt for one in own) / len(samples),
+                "jobs_lost": sum(one.jobs for one in own) / len(samples),
+                "chips_per_failure": chips / failures if failures else 0.0,
+            }
+        )
+    return rows
+
+
+def _recovery_rows(samples: Sequence[OperationsSample]) -> list[Row]:
+    losses = Counter[str]()
+    for sample in samples:
+        losses["all"] += sum(one.jobs for one in sample.blast.values())
+    if not losses["all"]:
+        return []
+    spent = {stage: sum(sample.recovery_us[stage] for sample in samples) for stage in RECOVERY_STAGES}
+    whole = sum(spent.values())
+    return [
+        {
+            "stage": stage.value,
+            "seconds_per_loss": spent_us / US_PER_S / losses["all"],
+            "share": spent_us / whole if whole else 0.0,
+        }
+        for stage, spent_us in spent.items()
+    ]
+
+
+def _story_rows(sample: OperationsSample) -> list[Row]:
+    return [
+        {
+            "cube": stretch.cube,
+            "what": stretch.what,
+            "job": stretch.job,
+            "start_s": stretch.start_us / US_PER_S,
+            "end_s": stretch.end_us / US_PER_S,
+        }
+        for stretch in sample.stretches
+    ]
+
+
+def operations_count(setup: Setup) -> int:
+    """Replications of the study; of a log of failures as many as there are shuffles."""
+    study, log = setup.scenario.study.operations, setup.scenario.failures.log
+    assert study is not None
+    return study.replications if log is None else log.shuffles
