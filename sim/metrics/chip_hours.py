@@ -32,7 +32,7 @@ class _Stretch(NamedTuple):
     lag_ppm: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Job:
     """What a job makes of its chips, how far it lags when it runs, and what it holds, by cube.
 

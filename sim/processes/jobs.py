@@ -220,6 +220,9 @@ class _JobLife:
         request = self.dispatcher.enqueue(self.job, self._remaining_us())
         while True:
             start = yield request
+            if not self.holds:  # granted and preempted in one scheduling pass
+                request = self.dispatcher.enqueue(self.job, self._remaining_us())
+                continue
             if runs_at_start and self.now_us == 0:
                 start = Start(How.FIRST, False)
             ending = yield from self._occupy(start)

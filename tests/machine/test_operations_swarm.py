@@ -15,12 +15,34 @@ import pytest
 from sim.condition import KINDS
 from sim.histories import US_PER_S, ComponentKind, draw_outages
 from sim.job_policies import CheckpointPolicy, FixedCheckpoints, NoCheckpoints, SparesPolicy, YoungCheckpoints
+from sim.lifetimes import Exponential
 from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.ledger import job_ledgers
 from sim.metrics.uses import RUN_USES, Use
+from sim.other_failures import (
+    BadHosts,
+    FlappingLinks,
+    OtherFailures,
+    PodEvents,
+    PowerDomainEvents,
+    SilentCorruption,
+    SlowHosts,
+)
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
 from sim.processes.failures import Source
 from sim.processes.operations import simulate_operations
+from sim.repair_policies import (
+    FalseAlarms,
+    MaintenancePolicy,
+    Parts,
+    PartsOf,
+    Preflight,
+    PreflightTest,
+    Retirement,
+    Rolling,
+    Screening,
+    TwoStage,
+)
 from sim.streams import Streams
 from sim.trace import Trace
 from tests.machine.pods import DAY_US, draws
@@ -99,8 +121,41 @@ def case(number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def check(trace: Trace, jobs: list[Job]) -> None:
-    """Chip-hours and ledgers add up exactly, to each other too; every job that was not rejected has finished."""
+def everything_goes_wrong(number: int, pod: Pod) -> dict[str, Any]:
+    """What else may happen beside the failures of `case`, for three days."""
+    rng = np.random.default_rng([number, 1])
+    often = 1 / (200 * 3600)
+
+    def maybe(what: Any) -> Any:
+        return what if rng.random() < 0.5 else None
+
+    preflight = Preflight(end_to_end=PreflightTest(time=120, coverage=0.7, false_alarms=0.05))
+    cubes, switches = Rolling(every=2 * 86400, length=1800, notice=600), Rolling(every=2 * 86400, length=900, notice=60)
+    return {
+        "horizon_us": 3 * DAY_US,
+        "sources": draws(pod, number, {kind: LIFE_H[kind] for kind in KINDS if rng.random() < 0.6}),
+        "health": HealthPolicy(
+            false_alarms=maybe(FalseAlarms(rate=often)), preflight=maybe(preflight),
+            screening=maybe(Screening(every=7200)),
+            accept_degraded=bool(rng.random() < 0.5),
+        ),
+        "repair": RepairPolicy(
+            crews=maybe(2), two_stage=maybe(TwoStage()), retire=maybe(Retirement(replaced_after=3600)),
+            parts=maybe(PartsOf(host=Parts(stock=1, lead_time=7200))) or PartsOf(),
+        ),
+        "others": OtherFailures(
+            bad_hosts=maybe(BadHosts()), power_domain=maybe(PowerDomainEvents(rate=often, racks=2)),
+            pod=maybe(PodEvents(rate=often)), slow_hosts=maybe(SlowHosts(rate=often)),
+            corruption=maybe(SilentCorruption(rate=often, noticed_after=Exponential(mean=4 * 3600))),
+            flapping_in_rack_links=maybe(FlappingLinks(rate=often / 20)),
+            flapping_optical_ends=maybe(FlappingLinks(rate=often / 20)),
+        ),
+        "maintenance": MaintenancePolicy(cubes=maybe(cubes), switches=maybe(switches)),
+    }  # fmt: skip
+
+
+def check(trace: Trace, jobs: list[Job], *, finished: bool = True) -> None:
+    """Chip-hours and ledgers add up exactly, to each other too; every job that was not rejected has `finished`."""
     for warmup_us in (0, DAY_US // 2):
         uses = chip_us_by_use(trace, warmup_us)
         assert uses[Use.UNACCOUNTED] == 0
@@ -112,18 +167,21 @@ def check(trace: Trace, jobs: list[Job]) -> None:
     for ledger in ledgers:
         assert ledger.unaccounted_us == 0
         assert min(ledger.us.values()) >= 0
-        assert ledger.rejected or ledger.finished_us is not None, f"job {ledger.job} never finished"
-        if not ledger.rejected:
+        if finished:
+            assert ledger.rejected or ledger.finished_us is not None, f"job {ledger.job} never finished"
+        if ledger.finished_us is not None:
             assert -1 <= ledger.us[Use.USEFUL] - (work[ledger.job] or 0) <= 60, "what was useful is the work"
     running = sum(ledger.chips * ledger.us[use] for ledger in ledgers for use in RUN_USES)
     assert running == sum(uses[use] for use in RUN_USES)
 
 
 def play(number: int) -> None:
-    """One case."""
+    """One case, to its end, and again for three days with all that can go wrong beside it."""
     everything = case(number)
-    trace = simulate_operations(**everything)
-    check(trace, everything["jobs"])
+    jobs, pod = everything["jobs"], everything["pod"]
+    check(simulate_operations(**everything), jobs)
+    if isinstance(pod, Pod):
+        check(simulate_operations(**(everything | everything_goes_wrong(number, pod))), jobs, finished=False)
 
 
 def run_cases(numbers: range) -> None:
