@@ -177,7 +177,9 @@ def _time_by_number_down(down: _Stretches, window_us: int, components: int) -> I
     order = np.argsort(times, kind="stable")
     number = np.concatenate(([0], np.cumsum(steps[order])[:-1]))
     spent = np.zeros(components + 1, dtype=np.int64)
-    np.add.at(spent, number, np.diff(times[order], prepend=0))
+    length_us = np.diff(times[order], prepend=0)
+    lasts = length_us > 0  # within one instant outages that follow each other may add up to more than there are
+    np.add.at(spent, number[lasts], length_us[lasts])
     return spent
 
 

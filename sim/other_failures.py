@@ -7,6 +7,7 @@ source are for the user to write.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -35,17 +36,23 @@ def _check_mean(policy: object, name: str) -> None:
 class BadHosts:
     """A share of hosts is bad and fails `factor` times as often: its lives are that much shorter.
 
-    Without a two-stage repair a bad host stays bad until it is retired and replaced. Defaults: AIReSim, arXiv
-    2603.07041, default table.
+    Of failures of bad hosts the share 1 - 1 / factor is `systematic` (the cause in the log), the rest is that of any
+    host. Without a two-stage repair a bad host stays bad until it is retired and replaced. Defaults: AIReSim, arXiv
+    2603.07041, default table, where systematic failures come five times as often as the others, and beside them.
     """
 
     share: ClosedShare = 0.15
-    factor: float = 5.0
+    factor: float = 6.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no share or factor."""
+        """Refuse what is no share, and factors below 1."""
         check_shares(self, "share")
-        check_above_zero(self, "factor")
+        if not (math.isfinite(self.factor) and self.factor >= 1):
+            raise ValueError(f"factor of {self.factor:g}: write a number of at least 1, such as `factor: 6`")
+
+    def is_systematic(self, u: float) -> bool:
+        """Whether a failure of a bad host comes of its being bad, from a uniform."""
+        return u < 1.0 - 1.0 / self.factor
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -189,9 +189,8 @@ class PartsOf:
 class TwoStage:
     """Imperfect repair of hosts: automated, then in `manual_share` of cases manual; takes the place of the repair law.
 
-    Stages fail independently: a bad host stays bad where automated repair leaves it bad and manual repair, if any, does
-    too. A good host stays good. Only manual repair needs a crew (assumption). Defaults: AIReSim, arXiv 2603.07041,
-    default table.
+    The last stage decides whether a bad host stays bad; a good host stays good. Only manual repair needs a crew
+    (assumption). Defaults and the rule: AIReSim, arXiv 2603.07041, default table and its published code.
     """
 
     automated: Law = field(default_factory=lambda: Exponential(mean=2 * HOUR_S))
@@ -217,8 +216,7 @@ class TwoStage:
     @property
     def leaves_bad(self) -> float:
         """Probability that a bad host is still bad after its repair."""
-        again = 1.0 - self.manual_share + self.manual_share * self.manual_leaves_bad
-        return self.automated_leaves_bad * again
+        return (1.0 - self.manual_share) * self.automated_leaves_bad + self.manual_share * self.manual_leaves_bad
 
     def is_manual(self, u: float) -> bool:
         """Whether manual repair follows, from a uniform."""
@@ -226,7 +224,7 @@ class TwoStage:
 
     def stays_bad(self, u: float, *, manual: bool) -> bool:
         """Whether a bad host is still bad, from a uniform."""
-        return u < self.automated_leaves_bad * (self.manual_leaves_bad if manual else 1.0)
+        return u < (self.manual_leaves_bad if manual else self.automated_leaves_bad)
 
 
 @dataclass(frozen=True, kw_only=True)

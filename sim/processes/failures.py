@@ -194,7 +194,7 @@ def _mended_life(
         if k == drawn.rounds:
             drawn.draw()
         yield Timer(env, life_us, fails)
-        front.fail(kind, component)
+        front.fail(kind, component, mending.cause(kind, component, k))
         parts = mending.parts(kind, component, k, drawn.outage_us[k][component], int(env.now))
         yield Timer(env, parts.detection_us, detected)
         front.detect(kind, component)

@@ -65,6 +65,7 @@ class Mending:
         self._streams = streams
         self._hosts = 0
         self._is_bad: list[bool] = []
+        self._of_badness: list[list[bool]] = []
         self._two_stage: TwoStageDraws | None = None
 
     def start_hosts(self, count: int, first_us: NDArray[np.int64], down: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -82,6 +83,16 @@ class Mending:
     def is_bad(self, kind: ComponentKind, component: int) -> bool:
         """Whether a component fails more often than the others."""
         return kind is HOST and bool(self._is_bad) and self._is_bad[component]
+
+    def cause(self, kind: ComponentKind, component: int, k: int) -> str:
+        """The cause of failure k of a component: `systematic` where it fails because it is bad."""
+        if self._bad_policy is None or not self.is_bad(kind, component):
+            return ""
+        assert self._streams is not None
+        while len(self._of_badness) <= k:
+            u = self._streams.uniforms("failures.systematic", len(self._of_badness), self._hosts)
+            self._of_badness.append([self._bad_policy.is_systematic(x) for x in u.tolist()])
+        return "systematic" if self._of_badness[k][component] else ""
 
     def parts(self, kind: ComponentKind, component: int, k: int, outage_us: int, failed_us: int) -> OutageParts:
         """How outage k of a component divides; two stages take the place of the drawn outage."""
