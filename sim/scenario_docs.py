@@ -53,7 +53,7 @@ MEANINGS = {
     "TwoStage.automated": "Law of the automated repair, which needs no crew.",
     "TwoStage.manual_share": "Share of cases in which manual repair follows.",
     "TwoStage.manual": "Law of the manual repair.",
-    "TwoStage.automated_leaves_bad": "Share of bad hosts that automated repair leaves bad, where no manual one follows.",
+    "TwoStage.automated_leaves_bad": "Share of bad hosts left bad where no manual repair follows.",
     "TwoStage.manual_leaves_bad": "Share of bad hosts that manual repair leaves bad.",
     "Retirement.after": "A component that fails so often is retired.",
     "Retirement.within": "The time in which it does.",

@@ -101,8 +101,8 @@ def test_spare_parts_run_out_as_theory_says() -> None:
 
 def test_two_stages_and_bad_hosts() -> None:
     """Goal: imperfect repair. Method: 4,000 hosts, 15 % bad, systematic failures five times as often as the others:
-    lengths have the mean of the policy; a bad host fails 1 / (1 - q) times until it is good, q = 0.2 x 0.4 + 0.8 x 0.2 =
-    0.24, five of six times for being bad; both kinds of failures within 4 standard errors of their counts."""
+    lengths have the mean of the policy; a bad host fails 1 / (1 - q) times until it is good, q = 0.2 x 0.4 + 0.8 x 0.2
+    = 0.24, five of six times for being bad; both kinds of failures within 4 standard errors of their counts."""
     policy = TwoStage()
     assert policy.leaves_bad == pytest.approx(0.24)
     assert policy.mean_s == pytest.approx(2 * HOUR_S + 0.8 * 2 * DAY_S)
