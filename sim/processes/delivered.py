@@ -12,7 +12,8 @@ from sim.machine import Machine
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy, with_preflight
 from sim.processes.dispatch import Dispatcher, make_job
 from sim.processes.failures import Source, start_failures
-from sim.processes.jobs import JobEvents, run_job
+from sim.processes.job_events import JobEvents
+from sim.processes.jobs import run_job
 from sim.streams import Streams
 from sim.trace import Trace
 from topology.boxes import check_fabric

@@ -8,8 +8,7 @@ notice) saves the state first and undoes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from enum import StrEnum
+from collections.abc import Generator
 from typing import Any
 
 from simpy.core import Environment
@@ -20,122 +19,14 @@ from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
 from sim.processes.dispatch import Dispatcher, How, Start
 from sim.processes.health import to_us
+from sim.processes.job_events import Ending, JobEvents, undo
 from sim.processes.order import Order, Timer, priority
 from sim.processes.progress import Progress
 from sim.processes.upkeep import NO_UPKEEP, Upkeep
-from sim.trace import FULL_SPEED_PPM, Stage
+from sim.trace import Stage
 from workloads.jobs.job import Job
 
 JobProcess = Generator[Event, Any, None]
-
-
-class Ending(StrEnum):
-    """How an attempt of a job ends."""
-
-    LOST = "lost"
-    PREEMPTED = "preempted"
-    NOTICED = "noticed"
-    FINISHED = "finished"
-
-
-class JobEvents:
-    """The machine's listener: turns what happens to jobs into events that their processes wait for."""
-
-    def __init__(self, env: Environment, machine: Machine, dispatcher: Dispatcher, recovery: RecoveryPolicy) -> None:
-        """Listen to `machine`."""
-        self._env = env
-        self._machine = machine
-        self._dispatcher = dispatcher
-        self._rerouted_ppm = round(recovery.rerouted_speed * FULL_SPEED_PPM)
-        self._ended: dict[int, Event] = {}
-        self._news: dict[int, Event] = {}
-        self._pace: dict[int, Event] = {}
-        self.progress: dict[int, Progress] = {}
-        self.reroutes: dict[int, bool] = {}
-        self.preflight: Callable[[int], None] = lambda job: None
-        machine.listener = self
-
-    def open(self, job: int) -> Event:
-        """The end of a new attempt of a job: fired at once when it was placed on something that is down."""
-        self._ended[job] = Event(self._env)
-        if self._machine.is_hurt(job):
-            self.lost(job)
-        return self._ended[job]
-
-    def news(self, job: int) -> Event:
-        """Fired when next a failure or repair that concerns the job becomes known."""
-        return self._news.setdefault(job, Event(self._env))
-
-    def pace(self, job: int) -> Event:
-        """Fired when next the speed of the running job changes."""
-        return self._pace.setdefault(job, Event(self._env))
-
-    def speed_ppm(self, job: int) -> int:
-        """The speed at which a job runs now: that of its slowest host, slowed while it runs around dead light."""
-        pace_ppm = self._machine.pace_ppm(job)
-        return self._rerouted_ppm * pace_ppm // FULL_SPEED_PPM if self._machine.trouble(job).light else pace_ppm
-
-    def lost(self, job: int) -> None:
-        """Fire the loss of the attempt in progress, once."""
-        self._end(job, Ending.LOST)
-
-    def noticed(self, job: int) -> None:
-        """End the attempt in progress for a planned move."""
-        self._end(job, Ending.NOTICED)
-
-    def dimmed(self, job: int) -> None:
-        """Run around the dark switch without a loss, or leave for one that may not."""
-        if self.reroutes.get(job, True):
-            self.informed(job)
-        else:
-            self.noticed(job)
-
-    def poisoned(self, job: int, since_us: int) -> None:
-        """Remember from when on the work is worth nothing; the loss that follows goes back to before that."""
-        progress = self.progress.get(job)
-        if progress is not None:
-            known_us = progress.poisoned_us
-            progress.poisoned_us = since_us if known_us is None else min(known_us, since_us)
-
-    def preempted(self, job: int) -> None:
-        """Undo what is not safe, and wake the job whatever it waits for."""
-        progress = self.progress.get(job)
-        if progress is not None:
-            undo(self._machine, job, progress, int(self._env.now))
-        self._end(job, Ending.PREEMPTED)
-        self._wake(self._news, job)
-
-    def informed(self, job: int) -> None:
-        """Wake a job that waits for news; a running job gets the speed of its light paths."""
-        self._wake(self._news, job)
-        if self._machine.holdings[job].stage is Stage.RUNNING and not self._ended[job].triggered:
-            speed_ppm = self.speed_ppm(job)
-            self._machine.set_speed(job, speed_ppm)
-            progress = self.progress.get(job)
-            if progress is not None:
-                progress.run(int(self._env.now), speed_ppm)
-                self._wake(self._pace, job)
-
-    def capacity_returned(self) -> None:
-        """Let the dispatcher see to it."""
-        self._dispatcher.capacity_returned()
-
-    def _end(self, job: int, ending: Ending) -> None:
-        event = self._ended.get(job)
-        if event is not None and not event.triggered:
-            event.succeed(ending)
-
-    def _wake(self, waiting: dict[int, Event], job: int) -> None:
-        event = waiting.pop(job, None)
-        if event is not None:
-            event.succeed()
-
-
-def undo(machine: Machine, job: int, progress: Progress, now_us: int) -> None:
-    """Take a job back to its last safe state, and write down what that undoes."""
-    undone_us = progress.lose(now_us)
-    if undone_us:
-        machine.lose(job, undone_us)
 
 
 def start_stages(start: Start, recovery: RecoveryPolicy, spares: SparesPolicy) -> list[tuple[Stage, int]]:

@@ -12,7 +12,8 @@ from sim.other_failures import OtherFailures
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy, with_preflight
 from sim.processes.dispatch import Dispatcher
 from sim.processes.failures import Source, start_failures
-from sim.processes.jobs import JobEvents, JobProcess, run_job
+from sim.processes.job_events import JobEvents
+from sim.processes.jobs import JobProcess, run_job
 from sim.processes.order import Order, Timer, priority
 from sim.processes.spares import Spares
 from sim.processes.upkeep import Upkeep, loss_rate_per_s
