@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sim.histories import FailureMode, failure_mode
+from sim.job_plans import arrivals_of
 from sim.report.words import number, percent, seconds
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
@@ -22,7 +23,14 @@ _DEFAULT_DELAYS = {"evict": 30.0, "circuits": 10.0, "preflight": 180.0, "restore
 
 def effective_settings(scenario: Scenario) -> list[Setting]:
     """The lines of the effective configuration, in the order of the scenario's sections."""
-    return [*_pod(scenario), *_failures(scenario), *_recovery(scenario), *_study(scenario), *_serving(scenario)]
+    return [
+        *_pod(scenario),
+        *_failures(scenario),
+        *_recovery(scenario),
+        *_study(scenario),
+        *_operations(scenario),
+        *_serving(scenario),
+    ]
 
 
 def _pod(scenario: Scenario) -> Iterator[Setting]:
@@ -80,6 +88,27 @@ def _study(scenario: Scenario) -> Iterator[Setting]:
     if study.promise is not None:
         slices = ", ".join(f"{count} x {shape}" for shape, count in study.promise.slices.items())
         yield "promise", f"{slices}, {percent(study.promise.time_share)} of the time", ""
+
+
+def _operations(scenario: Scenario) -> Iterator[Setting]:
+    """Which jobs come, who is next, what is saved: only where a pod in operation is asked for."""
+    study, jobs = scenario.study.operations, scenario.jobs
+    if study is None or jobs is None:
+        return
+    pod = scenario.pod.build()
+    for stream in jobs.streams:
+        law = arrivals_of(stream, pod)
+        asked = "" if stream.load is None else f" ({percent(stream.load)} of the pod's chip-time)"
+        yield f"jobs {stream.name}: arrivals", f"{law.rate * 86_400:.4g} a day{asked}", ""
+        mix = f"{stream.mix.mean_chips:.4g} chips and {seconds(stream.durations.mean_s)} of work on average"
+        yield f"jobs {stream.name}: size", f"{stream.mix.kind}, {stream.durations.kind}: {mix}", ""
+    if jobs.log is not None:
+        yield "jobs: log", f"{jobs.log.path} ({jobs.log.format}), slices by the rule {jobs.log.rule.kind}", ""
+    for shape, count in jobs.always.items():
+        yield "jobs without end", f"{count} x {shape}", ""
+    yield "scheduling", f"{scenario.scheduling.queue.kind}, {scenario.scheduling.placement.kind}", ""
+    yield "checkpoints", scenario.checkpoint.kind, ""
+    yield "operations: replications", _histories(scenario, study.replications, study.horizon), ""
 
 
 def _histories(scenario: Scenario, replications: int, horizon_s: float) -> str:

@@ -99,8 +99,9 @@ def operations_sentences(tables: Tables) -> Iterator[str]:
         fabric: here[here["fabric"] == fabric].set_index("measure")["value"].astype(float).to_dict()
         for fabric in fabrics
     }
-    goodputs = [f"{percent(values[fabric]['goodput'], 1)} {fabric_words(fabric)}" for fabric in fabrics]
-    waits = [f"{seconds(values[fabric]['wait_mean_s'])} {fabric_words(fabric)}" for fabric in fabrics]
+    how = {fabric: f" {fabric_words(fabric)}" if len(fabrics) > 1 else "" for fabric in fabrics}
+    goodputs = [f"{percent(values[fabric]['goodput'], 1)}{how[fabric]}" for fabric in fabrics]
+    waits = [f"{seconds(values[fabric]['wait_mean_s'])}{how[fabric]}" for fabric in fabrics]
     yield (
         f"In operation (hosts up {host_words(host)}) the pod's goodput is {listed(goodputs)}; a job waits "
         f"{listed(waits)} on average."
@@ -112,7 +113,7 @@ def operations_sentences(tables: Tables) -> Iterator[str]:
         if len(idle):
             row = idle.sort_values("share").iloc[-1]
             words = f"{category_words(str(row['use']))} ({percent(float(row['share']), 1)})"
-            largest.append(f"{words} {fabric_words(fabric)}")
+            largest.append(f"{words}{how[fabric]}")
     if largest:
         yield f"What takes most chip-hours beside useful work and empty chips: {listed(largest)}."
 
