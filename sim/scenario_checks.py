@@ -16,7 +16,7 @@ from sim.measure_names import MEASURES, bound_unit
 from sim.other_failures import OtherFailures
 from sim.quantities import AdviceError, parse_quantity
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
-from sim.scenario_job_checks import job_problems
+from sim.scenario_job_checks import job_problems, maintenance_problems
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
@@ -41,7 +41,7 @@ def check_scenario(scenario: Scenario) -> list[Problem]:
     pod = None if problems else _built(scenario, problems)
     problems += [*_failures(scenario), *_nothing_asked(scenario)]
     if pod is not None:
-        problems += job_problems(scenario, pod)
+        problems += [*job_problems(scenario, pod), *maintenance_problems(scenario, pod)]
         problems += [*_log_fits(scenario, pod), *_sizes(scenario, pod), *_services(scenario, pod)]
     if pod is not None and not problems:
         problems += _outages(scenario, pod)

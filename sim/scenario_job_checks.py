@@ -10,7 +10,7 @@ from sim.job_plans import arrivals_of
 from sim.scenario_faults import nearest
 from sim.strict_yaml import KeyPath
 from topology.errors import InputError
-from topology.pod import AnyPod, Pod
+from topology.pod import SWITCHES_PER_POD, AnyPod, Pod
 from topology.shape import parse_shape
 from workloads.jobs.profiles import PROFILES
 
@@ -27,6 +27,23 @@ JOB_LOGS = {
     "philly": "the trace: https://github.com/msr-fiddle/philly-traces (reduced: pkusys/ElasticFlow, philly.csv)",
 }
 """Where job logs are published, by format."""
+
+
+def maintenance_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
+    """A round of drains must be over before the next begins."""
+    counts = {"cubes": pod.cubes if isinstance(pod, Pod) else 0, "switches": SWITCHES_PER_POD if scenario.pod.fabric.has_light else 0}
+    for name, count in counts.items():
+        rolling = getattr(scenario.maintenance, name)
+        if rolling is None:
+            continue
+        if not count:
+            yield ("maintenance", name), f"this machine has no {name}", "remove it"
+            continue
+        try:
+            rolling.starts_s(count, 0)
+        except ValueError as error:
+            what, _, write = str(error).partition(": ")
+            yield ("maintenance", name), what, write
 
 
 def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from sim.cli import command_status
 from sim.run_folder import read_tables
 from sim.scenario import load_scenario, shipped_scenarios
 from sim.simulation import run
+from tests.shared_data import shared_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,12 +34,18 @@ SHORTER = {
     "smoke": [],
 }  # fmt: skip
 """Overrides that keep a run to some seconds."""
-NEED_A_FILE = ("availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour")
+IN_OPERATION = {
+    name: ["study.operations.replications=2", "study.operations.horizon=20 d", "run.warmup=1 d"]
+    for name in ("operations", "spares", "checkpointing", "repair_crews", "degraded_cubes")
+} | {"maintenance": ["study.operations.replications=2", "study.operations.horizon=40 d"]}
+NEED_A_FILE = (
+    "availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour", "philly_month"
+)  # fmt: skip
 
 
 def test_no_scenario_is_forgotten() -> None:
     """Goal: the lists here are complete. Method: all shipped names."""
-    assert sorted([*SHORTER, *NEED_A_FILE]) == shipped_scenarios()
+    assert sorted([*SHORTER, *IN_OPERATION, *NEED_A_FILE]) == shipped_scenarios()
 
 
 @pytest.mark.parametrize("name", list(SHORTER))
@@ -50,6 +58,29 @@ def test_shipped_scenarios_run(name: str, tmp_path: Path, capsys: pytest.Capture
     assert "nan" not in printed
     tables = read_tables(tmp_path / "run")
     assert not tables["availability"]["value"].isna().any()
+
+
+@pytest.mark.parametrize("name", list(IN_OPERATION))
+def test_pods_in_operation_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what is shipped works, and every chip-hour is in one use. Method: by name, shorter, through the command."""
+    overrides = [word for override in IN_OPERATION[name] for word in ("--set", override)]
+    assert command_status(["run", name, *overrides, "--out", str(tmp_path / "run")]) == 0
+    assert "nan" not in capsys.readouterr().out
+    summary = pd.read_csv(tmp_path / "run" / "summary.csv")
+    unaccounted = summary.loc[summary["measure"] == "chip_hours_unaccounted", "value"]
+    assert len(unaccounted) > 0
+    assert (unaccounted == 0).all()
+
+
+def test_philly_month(tmp_path: Path) -> None:
+    """Goal: a real log of jobs runs. Method: the shipped scenario on the file of November 2017; all 21,318 jobs."""
+    log = shared_file("cluster_jobs/philly_2017_11.csv")
+    settings = [f"jobs.log.path={log}", "study.operations.replications=2", "sweep={pod.fabric: [reconfigurable]}"]
+    result = run(load_scenario("philly_month", settings))
+    measures = result.tables["operations"].set_index("measure")["value"]
+    assert measures["jobs_arrived"] == 21_318
+    assert measures["jobs_rejected"] == 0
+    assert result.tables["operations_chip_hours"].set_index("use").loc["unaccounted", "chip_hours"] == 0
 
 
 def test_closed_form() -> None:

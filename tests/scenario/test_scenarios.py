@@ -27,6 +27,7 @@ NEEDS_FILE = {
     "availability_lanl": ("failures.log.path", "failures/lanl_system_18.csv.gz"),
     "availability_gpu_faults": ("failures.log.path", "failures/gpu_fault_trace_day_000_180.json"),
     "availability_gpu_hardware": ("failures.log.path", "failures/gpu_fault_trace_day_000_180.json"),
+    "philly_month": ("jobs.log.path", "cluster_jobs/philly_2017_11.csv"),
     "azure_hour": ("serving.services.0.requests.path", "llm_requests/azure_2023_conv.csv"),
 }
 

@@ -212,9 +212,16 @@ BAD = [
     Case(
         "maintenance too dense",
         "spares: {kind: none}",
-        "maintenance: {cubes: {every: 1 h, length: 0 s}}",
+        "maintenance: {cubes: {every: 1 d, length: 4 h}}",
         "maintenance.cubes",
-        "",
+        "a round of 8 drains",
+    ),
+    Case(
+        "static pods have no switches",
+        "spares: {kind: none}",
+        "maintenance: {switches: {every: 90 d}}",
+        "maintenance.switches",
+        "this machine has no switches",
     ),
     Case("bad hosts", "failures:\n", "failures:\n  bad_hosts: {share: 140 %}\n", "failures.bad_hosts.share", ""),
     Case(
