@@ -31,7 +31,10 @@ JOB_LOGS = {
 
 def maintenance_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     """A round of drains must be over before the next begins."""
-    counts = {"cubes": pod.cubes if isinstance(pod, Pod) else 0, "switches": SWITCHES_PER_POD if scenario.pod.fabric.has_light else 0}
+    counts = {
+        "cubes": pod.cubes if isinstance(pod, Pod) else 0,
+        "switches": SWITCHES_PER_POD if scenario.pod.fabric.has_light else 0,
+    }
     for name, count in counts.items():
         rolling = getattr(scenario.maintenance, name)
         if rolling is None:

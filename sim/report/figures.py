@@ -6,6 +6,7 @@ from sim.report.bars import chip_hours_by_use, request_ledger
 from sim.report.context import ReportContext, Tables
 from sim.report.curves import availability_curves, promise_cubes
 from sim.report.ladder import slice_size_ladder
+from sim.report.operations import cubes_over_time, operations_chip_hours, recovery_waterfall, wait_over_load
 from sim.report.story import failure_story
 from sim.report.style import Panels
 from sim.report.variants import variants_of
@@ -18,7 +19,7 @@ class Plots:
     """
 
     def __init__(self, tables: Tables, context: ReportContext) -> None:
-        self._tables, self._context = variants_of(tables)[0].tables, context
+        self._whole, self._tables, self._context = tables, variants_of(tables)[0].tables, context
 
     def availability(self) -> Panels:
         """Availability over slice size, a panel per host availability."""
@@ -43,3 +44,19 @@ class Plots:
     def chip_hours(self) -> Panels:
         """What the chips did."""
         return chip_hours_by_use(self._tables)
+
+    def operations(self) -> Panels:
+        """What the chips of a pod in operation did."""
+        return operations_chip_hours(self._tables)
+
+    def cubes(self) -> Panels:
+        """Every cube of a pod in operation over time."""
+        return cubes_over_time(self._tables)
+
+    def recovery(self) -> Panels:
+        """The mean recovery of a lost job, stage after stage."""
+        return recovery_waterfall(self._tables)
+
+    def wait(self) -> Panels:
+        """Mean wait of jobs over the load, where that is swept."""
+        return wait_over_load(self._whole)
