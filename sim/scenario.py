@@ -10,9 +10,12 @@ Whatever is wrong with a file is raised as one InputError with one fault per lin
 
 from __future__ import annotations
 
+import ast
+import inspect
 import itertools
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +26,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError
 
+from sim import scenario_parts, scenario_services
 from sim.overrides import apply_overrides, split_key, swept_overrides, with_value
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
 from sim.quantities import AdviceError, parse_quantity
@@ -138,11 +142,30 @@ def resolved_yaml(scenario: Scenario) -> str:
 def scenario_schema() -> dict[str, Any]:
     """The JSON schema of a scenario file; defaults are given as a file would have them, with units."""
     schema = Scenario.model_json_schema()
+    texts = _texts_of_fields()
+    for name, section in {**schema["$defs"], Scenario.__name__: schema}.items():
+        for field, text in texts.get(name, {}).items():
+            section["properties"][field]["description"] = text
     for section in schema["$defs"].values():
         for value in section.get("properties", {}).values():
             if "unit" in value and isinstance(value.get("default"), float):
                 value["default"] = Unit(value["unit"]).text(value["default"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "opticube scenario"}
+
+
+def _texts_of_fields() -> dict[str, dict[str, str]]:
+    """The text under each field of each section, by the names of section and field, from the sources."""
+    texts: dict[str, dict[str, str]] = {}
+    for module in (scenario_parts, scenario_services, sys.modules[__name__]):
+        for section in ast.parse(inspect.getsource(module)).body:
+            if not isinstance(section, ast.ClassDef):
+                continue
+            for field, after in itertools.pairwise(section.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
+                    assert isinstance(field.target, ast.Name)
+                    assert isinstance(after.value, ast.Constant)
+                    texts.setdefault(section.name, {})[field.target.id] = inspect.cleandoc(str(after.value.value))
+    return texts
 
 
 class _Dumper(yaml.SafeDumper):

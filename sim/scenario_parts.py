@@ -25,9 +25,13 @@ EIGHT_SIZES = (64, 128, 256, 512, 1024, 2048, 3072, 4096)
 
 
 class Section(BaseModel):
-    """Base of all sections: frozen, no unknown keys, documented by the texts under its fields."""
+    """Base of all sections: frozen, no unknown keys, documented by the texts under its fields.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    The schema takes those texts from the source when it is asked for (`sim.scenario`): to let pydantic read them at
+    every import costs each command a quarter of a second.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def kind_or(default: str) -> Discriminator:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from sim.run_folder import table_digest
 from sim.run_tables import SPECS
 
 if TYPE_CHECKING:
@@ -25,27 +24,33 @@ def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[
     ]
 
 
-def _values_digest(result: PointResult) -> str:
-    """Digest of the values of a point, without the columns that name it."""
-    texts = []
-    for name, table in sorted(result.tables.items()):
-        named = ["fabric", "point", "host_availability"]
-        declared = [column for column in SPECS[name].names if column not in named]
-        texts.append(name + table_digest(table[declared]))
-    return "".join(texts)
+def _values_of(result: PointResult) -> dict[str, pd.DataFrame]:
+    """The tables of a point without the columns that name it."""
+    named = ["fabric", "point", "host_availability"]
+    return {
+        name: table[[column for column in SPECS[name].names if column not in named]]
+        for name, table in sorted(result.tables.items())
+    }
+
+
+def _are_equal(one: Mapping[str, pd.DataFrame], other: Mapping[str, pd.DataFrame]) -> bool:
+    """Whether two points have the same tables with the same values."""
+    return one.keys() == other.keys() and all(
+        table.reset_index(drop=True).equals(other[name].reset_index(drop=True)) for name, table in one.items()
+    )
 
 
 def _idle_keys(scenario: Scenario, points: Sequence[Point], results: Sequence[PointResult]) -> Iterator[str]:
     """A swept key that changes nothing, whatever the other keys are, is probably a mistake."""
     if len(points) < 2:
         return
-    digests = {point.index: _values_digest(result) for point, result in zip(points, results, strict=True)}
+    values = {point.index: _values_of(result) for point, result in zip(points, results, strict=True)}
     for key in scenario.sweep:
-        groups: dict[str, list[str]] = {}
+        groups: dict[str, list[dict[str, pd.DataFrame]]] = {}
         for point in points:
             others = repr(sorted((name, str(value)) for name, value in point.settings.items() if name != key))
-            groups.setdefault(others, []).append(digests[point.index])
-        if all(len(found) > 1 and len(set(found)) == 1 for found in groups.values()):
+            groups.setdefault(others, []).append(values[point.index])
+        if all(len(found) > 1 and all(_are_equal(found[0], each) for each in found[1:]) for found in groups.values()):
             yield f"sweeping {key} changed no number: is it the key you meant?"
 
 
