@@ -125,9 +125,7 @@ def link_load_of_all_to_all(lengths: ArrayLike, rings: ArrayLike) -> NDArray[np.
     return np.where(np.asarray(rings, dtype=np.bool_) & (k > 2), ring, open_axis)
 
 
-def measure_boxes(
-    dimensions: ArrayLike, rings: ArrayLike, link_bytes_per_s: float = LINK_BYTES_PER_S
-) -> BoxMeasures:
+def measure_boxes(dimensions: ArrayLike, rings: ArrayLike, link_bytes_per_s: float = LINK_BYTES_PER_S) -> BoxMeasures:
     """Measures of boxes (S, 3) whose axes close to rings or not (S, 3): any lengths, also those of static wiring."""
     lengths, closed = np.asarray(dimensions, dtype=np.int64), np.asarray(rings, dtype=np.bool_)
     chips, ends = lengths.prod(axis=-1), axis_ends(lengths, closed)
