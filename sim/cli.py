@@ -134,6 +134,29 @@ def size_promise(
     return size_command(slices, time_share, host_availability, as_json)
 
 
+@app.command("topology")
+def show_topology(
+    shape: Annotated[str, typer.Argument(help="A shape, such as 8x8x16 or 4x4x8_twisted.", show_default=False)],
+    faults: Annotated[
+        list[str] | None,
+        typer.Option("--fail", metavar="COMPONENT", help="ocs:x:0, port:x:0:CUBE:+ or link:X,Y,Z:x. Repeatable."),
+    ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--method", metavar="NAME", help="Routes around the faults by this method only. Repeatable."),
+    ] = None,
+    pod: Annotated[
+        str | None,
+        typer.Option("--pod", metavar="NAME", help="v4, v5p or tpu7x: its size and links; v4 links if not."),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Say what a shape is worth: distances, bounds of collectives, what is kept when light fails."""
+    from sim.cli_topology import topology_command
+
+    return topology_command(shape, faults or [], methods or [], pod, as_json)
+
+
 @app.command("log")
 def read_log(
     file: Annotated[Path, typer.Argument(help="A failure log; .gz is read too.", show_default=False)],
