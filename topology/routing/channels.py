@@ -46,6 +46,12 @@ class Torus:
         return self.dimensions[0] * self.dimensions[1] * self.dimensions[2]
 
     @property
+    def rings(self) -> Wraps:
+        """Which axes close to rings of their own: those that wrap and are longer than 2."""
+        x, y, z = (wraps and length > 2 for wraps, length in zip(self.wraps, self.dimensions, strict=True))
+        return x, y, z
+
+    @property
     def is_twisted(self) -> bool:
         """Whether a wraparound link is shifted."""
         return self.shifts != NO_SHIFTS
