@@ -73,7 +73,7 @@ def kept_under_faults(shape: Shape, faults: Sequence[str], methods: Sequence[str
     from ocs.fault_names import dead_links_of_names
     from sim.disk_cache import routes_cache
     from sim.scenario_faults import nearest
-    from topology.routing.degradation import degradation
+    from topology.routing.degradation import STATED_MIXES, degradation
     from topology.routing.methods import Method
 
     known = [method.value for method in Method]
@@ -92,6 +92,9 @@ def kept_under_faults(shape: Shape, faults: Sequence[str], methods: Sequence[str
             "ring_kept": dict(zip(AXES, left.ring_kept, strict=True)),
             "connected": left.connected,
             "routed": left.routed,
+            "unserved_pairs": left.unserved_pairs,
+            "gap": left.gap,
+            "step_slowdown": {mix.name: left.step_slowdown(mix) for mix in STATED_MIXES},
         }
     return found
 
@@ -207,5 +210,18 @@ def _print_faults(faults: Sequence[str], kept: dict[str, dict[str, Any]], method
             rings = [f"{100 * left['ring_kept'][axis]:.1f} %" for axis in AXES]
             rows.append((name, f"{100 * left['all_to_all_kept']:.1f} %", *rings))
     say_table(("method", "all-to-all", "rings x", "rings y", "rings z"), rows)
+    _print_slowdowns(kept)
     if OPTIMAL not in kept and not methods:
         say(f"Best routes of {shape.chips:,} chips take minutes: `--method {OPTIMAL}` computes and keeps them.")
+
+
+def _print_slowdowns(kept: dict[str, dict[str, Any]]) -> None:
+    """How much longer steps of the stated mixes take."""
+    routed = {name: left["step_slowdown"] for name, left in kept.items() if left["routed"]}
+    if not routed:
+        return
+    mixes = list(next(iter(routed.values())))
+    say()
+    say("A step takes longer by (shares of the network in a step: assumption; published 0.5 to 8.6 %):")
+    rows = [(name, *(f"{100 * slowdown[mix]:.1f} %" for mix in mixes)) for name, slowdown in routed.items()]
+    say_table(("method", *mixes), rows)

@@ -1,4 +1,4 @@
-"""A mapping from texts to plain values, one JSON file each, in the user's cache folder: for routes that took long.
+"""A mapping from texts to plain dictionaries, one JSON file each, in the user's cache folder: routes that took long.
 
 The folder is named after a digest of the sources that made the values, so that none outlives its code. A file that can
 not be read or written is as good as absent.
@@ -12,28 +12,30 @@ import os
 import tempfile
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 from topology.compilation import cache_root, source_digest
 
 ROUTES_MODULE = "topology.routing.degradation"
 
 
-class JsonFolder(MutableMapping[str, object]):
+class JsonFolder(MutableMapping[str, dict[str, Any]]):
     """Values by text in a folder; safe for several processes at once: each file is written whole, then renamed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def __getitem__(self, key: str) -> object:
+    def __getitem__(self, key: str) -> dict[str, Any]:
         try:
             stored = json.loads(self._path(key).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             raise KeyError(key) from None
-        if not isinstance(stored, dict) or stored.get("key") != key or "value" not in stored:
+        if not isinstance(stored, dict) or stored.get("key") != key or not isinstance(stored.get("value"), dict):
             raise KeyError(key)
-        return stored["value"]
+        value: dict[str, Any] = stored["value"]
+        return value
 
-    def __setitem__(self, key: str, value: object) -> None:
+    def __setitem__(self, key: str, value: dict[str, Any]) -> None:
         text = json.dumps({"key": key, "value": value})
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +67,7 @@ class JsonFolder(MutableMapping[str, object]):
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
 
 
-def routes_cache() -> MutableMapping[str, object]:
+def routes_cache() -> MutableMapping[str, dict[str, Any]]:
     """The cache of routes around faults; one that forgets where no folder can be written."""
     root = cache_root()
     return {} if root is None else JsonFolder(root.parent / "routes" / source_digest(ROUTES_MODULE))

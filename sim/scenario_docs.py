@@ -16,6 +16,7 @@ from sim.scenario_services import PLUG_INS
 ASSUMPTIONS = (
     "HealthPolicy.detection", "RecoveryPolicy.evict", "RecoveryPolicy.circuits", "RecoveryPolicy.preflight",
     "RecoveryPolicy.restore", "RecoveryPolicy.reroute_opt_in", "RecoveryPolicy.rerouted_speed", "PodSection.grid",
+    "PodSection.ports",
     "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch",
 )  # fmt: skip
 """Keys whose default is a guess of this project."""

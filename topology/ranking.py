@@ -12,7 +12,7 @@ from topology.pod import CHIPS_PER_CUBE, CUBE_EDGE_CHIPS, Grid, Pod
 from topology.shape import SUB_CUBE_SHAPES, Shape, shape_of_chips
 
 MEBIBYTE = 2.0**20
-STATED_MIXES: Mapping[str, Mapping[Collective, float]] = MappingProxyType(
+JOB_MIXES: Mapping[str, Mapping[Collective, float]] = MappingProxyType(
     {
         "dense_training": {
             Collective.ALL_REDUCE: 128 * MEBIBYTE,

@@ -14,6 +14,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection
 from numpy.typing import NDArray
 
 from ocs.circuits import circuits_of
+from sim.dead_switches import SwitchSlowdowns
 from sim.report.style import (
     FABRIC_LOOKS,
     GRID,
@@ -260,16 +261,9 @@ def _draw_switches(axes: Axes, dimension: int, counts: NDArray[np.int64], dead: 
     axes.set_title(f"circuits on switches {AXES[dimension]}:0 to {AXES[dimension]}:15", loc="left", fontweight="normal")
 
 
-class Slowdowns(NamedTuple):
-    """Slowdown (1 = none) by method with `dead` switches dead: (D, S) over D counts and S drawn sets of switches."""
-
-    dead: Sequence[int]
-    by_method: Mapping[str, NDArray[np.float64]]
-
-
 @styled
 def slowdown_over_dead_switches(
-    found: Slowdowns, *, title: str, ylabel: str = "time of a step, without faults = 1"
+    found: SwitchSlowdowns, *, title: str, ylabel: str = "time of a step, without faults = 1"
 ) -> Panels:
     """Slowdown over the number of dead switches, a line per method: medians over the drawn sets, bars from the least to
     the greatest; infinite where the slice is cut or has no routes."""

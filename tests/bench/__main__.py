@@ -29,6 +29,7 @@ def help_s() -> dict[str, float]:
 def main() -> None:
     """Run every benchmark and print the results."""
     from tests.bench.curves import pod_year_s
+    from tests.bench.plan import plan_of_full_pods
     from tests.bench.pod_events import share_of_bare_simpy
     from tests.bench.token_kernel import token_kernel_cases
 
@@ -36,6 +37,7 @@ def main() -> None:
         "token_kernel": token_kernel_cases(),
         "pod_events": share_of_bare_simpy(),
         "curves": {"pod_year_s": pod_year_s()},
+        "plan_of_full_pods": plan_of_full_pods(),
         "start_up": help_s(),
         "repeats": REPEATS,
     }

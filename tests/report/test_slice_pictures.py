@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ocs.circuits import circuits_of
+from sim.dead_switches import SwitchSlowdowns
 from sim.report.slice_pictures import (
-    Slowdowns,
     circuits_on_switches,
     loads_of_links,
     segments_of,
@@ -86,7 +86,9 @@ def test_circuits_on_the_48_switches() -> None:
 def test_slowdown_over_dead_switches() -> None:
     """Goal: medians are drawn, extremes shown. Method: two methods with known values."""
     values = {"wild_first": np.array([[1.0, 1.0, 1.0], [1.1, 1.2, 1.4]]), "optimal": np.array([[1.0] * 3, [1.02] * 3])}
-    (axes,) = slowdown_over_dead_switches(Slowdowns([0, 1], values), title="4x4x8")
+    (axes,) = slowdown_over_dead_switches(
+        SwitchSlowdowns(dead=(0, 1), orders=np.zeros((3, 48), dtype=np.int64), by_method=values), title="4x4x8"
+    )
     curves = {str(line.get_label()): list(np.asarray(line.get_ydata(), dtype=float)) for line in axes.get_lines()}
     assert curves["wild first"] == [1.0, 1.2]
     assert curves["optimal"] == [1.0, 1.02]

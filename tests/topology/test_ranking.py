@@ -10,7 +10,7 @@ from topology.bounds import Collective, measure_slice
 from topology.errors import InputError
 from topology.pod import POD_GENERATIONS
 from topology.popularity import POPULARITY_PERCENT, mean_cubes, popular_shapes
-from topology.ranking import STATED_MIXES, rank_shapes, shapes_of_chips
+from topology.ranking import JOB_MIXES, rank_shapes, shapes_of_chips
 from topology.shape import Shape
 
 
@@ -53,10 +53,10 @@ def test_published_shapes_are_among_them() -> None:
 def test_ranking_for_mixes() -> None:
     """Goal: the published advice comes out: bisection for all-to-all, few hops for small messages, twists where they
     can be. Method: rankings of 512 and 128 chips by the stated mixes."""
-    assert [str(each.shape) for each in rank_shapes(512, STATED_MIXES["embeddings"])] == ["8x8x8", "4x8x16", "4x4x32"]
+    assert [str(each.shape) for each in rank_shapes(512, JOB_MIXES["embeddings"])] == ["8x8x8", "4x8x16", "4x4x32"]
     for name in ("embeddings", "experts", "small_messages"):
-        assert str(rank_shapes(128, STATED_MIXES[name])[0].shape) == "4x4x8_twisted"
-    seconds = [each.mix_s for each in rank_shapes(3072, STATED_MIXES["dense_training"])]
+        assert str(rank_shapes(128, JOB_MIXES[name])[0].shape) == "4x4x8_twisted"
+    seconds = [each.mix_s for each in rank_shapes(3072, JOB_MIXES["dense_training"])]
     assert seconds == sorted(seconds)
 
 
