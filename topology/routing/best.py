@@ -89,21 +89,29 @@ def mixed_routes(torus: Torus, links: NDArray[np.int64], *, gap: float = GAP, ro
 
 
 def sandwich_orders(torus: Torus, links: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Orders of the axes, the most promising first: axes that lost a link are ridden early, where a hop can dodge it."""
+    """Orders of the axes, the most promising first: axes that lost links are ridden early, where a hop dodges them."""
     struck = np.bincount(links % DIMENSIONS, minlength=DIMENSIONS)
     order = sorted(permutations(range(DIMENSIONS)), key=lambda axes: [(-struck[a], a) for a in axes])
     return [(a, b, c) for a, b, c in order]
 
 
+def sandwich_axes(torus: Torus, links: NDArray[np.int64]) -> tuple[int, int, int] | None:
+    """The first order of axes whose paths of the wild-first form serve all pairs; None where no order does."""
+    for axes in sandwich_orders(torus, links):
+        if CheapestPaths(torus, links, axes).reaches_all:
+            return axes
+    return None
+
+
 def wild_first_routes(
     torus: Torus, links: NDArray[np.int64], *, gap: float = GAP, rounds: int = ROUNDS
-) -> tuple[tuple[int, int, int], Spread] | None:
-    """The order of axes, and the best mixture of paths of the wild-first form; None where no order serves all pairs.
+) -> Spread | None:
+    """The best mixture of paths of the wild-first form; None where no order of the axes serves all pairs.
 
-    The first order that serves all pairs is taken: routes are chosen off line, so the order may suit the fault.
+    Routes are chosen off line, so the order may suit the fault: `sandwich_axes`.
     """
-    for axes in sandwich_orders(torus, links):
-        paths = CheapestPaths(torus, links, axes)
-        if paths.reaches_all:
-            return axes, spread(paths, paths.class_size, gap=gap, rounds=rounds)
-    return None
+    axes = sandwich_axes(torus, links)
+    if axes is None:
+        return None
+    paths = CheapestPaths(torus, links, axes)
+    return spread(paths, paths.class_size, gap=gap, rounds=rounds)

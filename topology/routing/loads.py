@@ -5,8 +5,8 @@ source to v, the share of v's traffic that arrives from u is sigma(u) / sigma(v)
 one pass back adds up loads (Brandes, "A faster algorithm for betweenness centrality", 2001, for edges).
 
 Dimension order: along x, then y, then z, each ring the shorter way; where that way meets a dead link, the other way
-round (published for the last dimension; here for every one). Ways of equal length share. A ring that is cut twice leaves
-pairs without a route.
+round (published for the last dimension; here for every one). Ways of equal length share. A ring that is cut twice
+leaves pairs without a route.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from topology.compilation import compiled
 from topology.routing.channels import CHANNELS_PER_CHIP, Torus
 from topology.routing.symmetry import FaultSymmetry, quotient
-
 
 MOST_MOVES = 45
 """Rides of once round x and y, twice round z, either way: 3 * 3 * 5."""
@@ -211,9 +210,7 @@ def ring_lattice(torus: Torus) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return lattice.astype(np.int64), np.array(torus.dimensions) * np.where(twice, 2, 1) - 1
 
 
-def dimension_order_loads(
-    torus: Torus, links: NDArray[np.int64], axes: tuple[int, int, int] = (0, 1, 2)
-) -> Loads:
+def dimension_order_loads(torus: Torus, links: NDArray[np.int64], axes: tuple[int, int, int] = (0, 1, 2)) -> Loads:
     """Loads of dimension order along `axes`, with these links dead; sources only as translations allow."""
     symmetry = FaultSymmetry(torus=torus, links=links)
     classes = quotient(symmetry, translations_only=True)

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.errors import EnvironmentFault
 from topology.routing.channels import CHANNELS_PER_CHIP, Torus
+from topology.routing.dags import clean_flow
+from topology.routing.programs import Entries, least_cost
 from topology.routing.symmetry import FaultSymmetry, Quotient, channel_image, chip_image, orbits, quotient
 from topology.routing.trees import any_path
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Entries = tuple[IntArray, IntArray, FloatArray]
-"""Rows, columns, values of a sparse matrix."""
-
 HOP_PRICE = 1e-6
 """Price of a mean hop beside the greatest load as a share: keeps flows free of idle rounds."""
 
@@ -94,7 +92,7 @@ def program_size(torus: Torus, links: IntArray) -> int:
 
 
 def best_flows(torus: Torus, links: IntArray) -> Flows:
-    """Routes of least greatest load, by HiGHS; every chip must be in reach. EnvironmentFault where the solver fails."""
+    """Routes of least greatest load, by HiGHS; every chip must be in reach. ValueError where one is not."""
     symmetry = FaultSymmetry(torus=torus, links=links)
     alive, classes = torus.alive(links), quotient(symmetry)
     parts = [_part(symmetry, alive, int(source)) for source in classes.sources]
@@ -110,8 +108,6 @@ def best_flows(torus: Torus, links: IntArray) -> Flows:
 
 def flows_of(torus: Torus, classes: Quotient, flow: FloatArray, bound: float) -> Flows:
     """Flows freed of rounds and rounding: each chip's traffic arrives in the shares of the flow; loads are exact."""
-    from topology.routing.dags import clean_flow
-
     load = np.zeros(torus.head.size)
     for i, source in enumerate(classes.sources):
         clean_flow(torus.head, int(source), flow[i])
@@ -130,9 +126,6 @@ def bound_of_prices(torus: Torus, alive: NDArray[np.bool_], classes: Quotient, p
 
 def _solve(parts: list[_Part], classes: Quotient, chips: int) -> tuple[FloatArray, FloatArray]:
     """Flow of every orbit, part after part, and the dual price of a channel of each class."""
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array
-
     columns = np.cumsum([0, *(part.size.size for part in parts)])
     rows = np.cumsum([0, *(part.demand.size for part in parts)])
     total, class_count = int(columns[-1]), classes.class_size.size
@@ -148,22 +141,12 @@ def _solve(parts: list[_Part], classes: Quotient, chips: int) -> tuple[FloatArra
         share = classes.weights[i] / chips / classes.class_size[of_class]
         capacity.append((of_class, column, share))
         cost[column] = HOP_PRICE * classes.weights[i] / chips**2
-    answer = linprog(
+    optimum = least_cost(
         cost,
-        A_ub=coo_array(_stacked(capacity), shape=(class_count, total + 1)).tocsr(),
-        b_ub=np.zeros(class_count),
-        A_eq=coo_array(_stacked(balance), shape=(int(rows[-1]), total + 1)).tocsr(),
-        b_eq=np.concatenate([part.demand for part in parts]),
-        method="highs-ipm",
+        (capacity, np.zeros(class_count)),
+        (balance, np.concatenate([part.demand for part in parts])),
+        interior=True,
     )
-    if answer.x is None:
-        raise EnvironmentFault(f"the linear program of best routes was not solved: {answer.message}")
-    return answer.x[:-1], -answer.ineqlin.marginals / classes.class_size
-
-
-def _stacked(entries: list[Entries]) -> tuple[FloatArray, tuple[IntArray, IntArray]]:
-    """Several sets of entries as one, in the form that sparse matrices take."""
-    return (
-        np.concatenate([values for _, _, values in entries]),
-        (np.concatenate([rows for rows, _, _ in entries]), np.concatenate([columns for _, columns, _ in entries])),
-    )
+    if optimum is None:
+        raise ValueError("there are no routes: the slice is cut in two")
+    return optimum.values[:-1], optimum.prices / classes.class_size

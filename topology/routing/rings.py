@@ -1,9 +1,10 @@
 """What ring collectives keep where rings lost links.
 
-On each ring every chip sends to its next neighbour both ways, so every channel of the axis carries one unit. What a dead
-link carried takes another way, and the greatest load there says what is kept: half where it all goes the other way round
-the ring (L - 1 more hops, each then at 2) or through one neighbouring ring (wild-first, as x Y X); more with split
-detours. With three axes busy a chip that lost one of six links sends what six carried over five: at most 5/6 = 0.83.
+On each ring every chip sends to its next neighbour both ways, so every channel of the axis carries one unit. What a
+dead link carried takes another way, and the greatest load there says what is kept: half where it all goes the other
+way round the ring (L - 1 more hops, each then at 2) or through one neighbouring ring (wild-first, as x Y X); more
+with split detours. With three axes busy a chip that lost one of six links sends what six carried over five: at most
+5/6 = 0.83.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.errors import EnvironmentFault
 from topology.pod import DIMENSIONS
 from topology.routing.channels import CHANNELS_PER_CHIP, Torus, channels_of_link
 from topology.routing.methods import Method
+from topology.routing.programs import Entries, least_cost
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Kept = tuple[float, float, float]
 
 DETOUR_HOPS = 3
-"""Split detours stay within so many hops of the ends of their dead link (they need no more with three axes busy)."""
-MOST_DEAD_LINKS = 256
+"""Split detours stay within so many hops of the ends of their dead link: enough for 5/6; further where cut off."""
+LENGTH_PRICE = 1e-6
+"""Price of a hop of a detour beside the greatest load."""
 
 
 def ring_kept(torus: Torus, links: IntArray, method: Method, busy: Sequence[int] = (0, 1, 2)) -> Kept:
@@ -63,7 +65,8 @@ def _detours(
     if not lost:
         return {}
     if method is Method.OPTIMAL:
-        return _split_detours(torus, alive, base, lost)
+        near = _split_detours(torus, alive, base, lost, DETOUR_HOPS)
+        return near if near is not None else _split_detours(torus, alive, base, lost, torus.chips)
     found: dict[int, FloatArray] = {}
     load = base.copy()
     for link in lost:
@@ -90,7 +93,7 @@ def _both_ways(torus: Torus, path: list[int]) -> list[int]:
 
 def _other_way_round(torus: Torus, alive: NDArray[np.bool_], link: int) -> list[list[int]]:
     """The rest of the ring of a link, both ways, as one path; none where that is cut as well."""
-    up, down = channels_of_link(torus, link)
+    up, _ = channels_of_link(torus, link)
     chip, end, path = int(torus.head[up]), up // CHANNELS_PER_CHIP, []
     while chip != end:
         path.append(chip * CHANNELS_PER_CHIP + up % CHANNELS_PER_CHIP)
@@ -130,62 +133,33 @@ def _nearby(torus: Torus, alive: NDArray[np.bool_], ends: tuple[int, int], hops:
 
 
 def _split_detours(
-    torus: Torus, alive: NDArray[np.bool_], base: FloatArray, lost: list[int]
+    torus: Torus, alive: NDArray[np.bool_], base: FloatArray, lost: list[int], hops: int
 ) -> dict[int, FloatArray] | None:
     """Detours, split as a linear program says, with the least greatest load; the way back mirrors the way there."""
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array
-
-    size, count = torus.head.size, len(lost)
-    usable = [_nearby(torus, alive, _ends(torus, link), DETOUR_HOPS if count > 1 else torus.chips) for link in lost]
-    channels = [np.flatnonzero(near) for near in usable]
+    size, chips = torus.head.size, torus.chips
+    mirror = torus.head.astype(np.int64) * CHANNELS_PER_CHIP + (np.arange(size) % CHANNELS_PER_CHIP ^ 1)
+    channels = [np.flatnonzero(_nearby(torus, alive, _ends(torus, link), hops)) for link in lost]
     starts = np.cumsum([0, *(near.size for near in channels)])
     total = int(starts[-1])
-    mirror = np.where(torus.head >= 0, torus.head * CHANNELS_PER_CHIP + (np.arange(size) % CHANNELS_PER_CHIP ^ 1), 0)
-    rows, columns, values, wanted = [], [], [], np.zeros(count * torus.chips)
-    for i, link in enumerate(lost):
-        column = np.arange(starts[i], starts[i + 1])
-        rows += [i * torus.chips + torus.head[channels[i]], i * torus.chips + channels[i] // CHANNELS_PER_CHIP]
-        columns += [column, column]
-        values += [np.ones(column.size), -np.ones(column.size)]
+    balance: list[Entries] = []
+    load: list[Entries] = [(np.arange(size), np.full(size, total), np.full(size, -1.0))]
+    wanted = np.zeros(len(lost) * chips)
+    for i, (link, near) in enumerate(zip(lost, channels, strict=True)):
+        column, ones = np.arange(starts[i], starts[i + 1]), np.ones(near.size)
+        balance.append((i * chips + torus.head[near].astype(np.int64), column, ones))
+        balance.append((i * chips + near // CHANNELS_PER_CHIP, column, -ones))
+        load += [(near, column, ones), (mirror[near], column, ones)]
         low, high = _ends(torus, link)
-        wanted[i * torus.chips + low], wanted[i * torus.chips + high] = -1.0, 1.0
-    balance = coo_array(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-        shape=(count * torus.chips, total + 1),
-    ).tocsr()
-    everywhere, peak = np.concatenate(channels), np.full(size, total)
-    ones = np.ones(total)
-    capacity = coo_array(
-        (
-            np.concatenate([ones, ones, -np.ones(size)]),
-            (
-                np.concatenate([everywhere, mirror[everywhere], np.arange(size)]),
-                np.concatenate([np.arange(total), np.arange(total), peak]),
-            ),
-        ),
-        shape=(size, total + 1),
-    ).tocsr()
-    used_rows = np.unique(np.concatenate([everywhere, mirror[everywhere]]))
-    inner = np.unique(np.concatenate([*rows, np.flatnonzero(wanted)]))
-    answer = linprog(
-        np.append(np.full(total, 1e-6), 1.0),
-        A_ub=capacity[used_rows],
-        b_ub=-base[used_rows],
-        A_eq=balance[inner],
-        b_eq=wanted[inner],
-        method="highs",
-    )
-    if answer.status == 2:
+        wanted[i * chips + low], wanted[i * chips + high] = -1.0, 1.0
+    cost = np.append(np.full(total, LENGTH_PRICE), 1.0)
+    optimum = least_cost(cost, (load, -base), (balance, wanted))
+    if optimum is None:
         return None
-    if answer.x is None:
-        raise EnvironmentFault(f"the linear program of split detours was not solved: {answer.message}")
     detours: dict[int, FloatArray] = {}
-    for i, link in enumerate(lost):
-        flow = np.zeros(size)
-        flow[channels[i]] = np.maximum(answer.x[starts[i] : starts[i + 1]], 0.0)
-        there = channels[i]
-        flow[mirror[there]] += np.maximum(answer.x[starts[i] : starts[i + 1]], 0.0)
+    for i, (link, near) in enumerate(zip(lost, channels, strict=True)):
+        flow, there = np.zeros(size), optimum.values[starts[i] : starts[i + 1]]
+        flow[near] += there
+        flow[mirror[near]] += there
         detours[link] = flow
     return detours
 

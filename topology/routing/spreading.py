@@ -1,9 +1,10 @@
 """Least greatest load without one large linear program: prices, cheapest paths, mixing; the bound proves the gap.
 
-Channels get prices that rise with their load, and cheapest paths under these prices are mixed with the routes so far by
-the share that lowers a smooth maximum most (Frank and Wolfe, 1956). Then a small linear program over the mixed columns
-finds better shares, and its dual prices ask for new columns (Dantzig and Wolfe, 1960; prices smoothed as Wentges, 1997).
-For any prices p no routes have a greatest load below (sum over pairs of the cheapest price) / (sum of p): the bound.
+Channels get prices that rise with their load, and cheapest paths under these prices are mixed with the routes so far
+by the share that lowers a smooth maximum most (Frank and Wolfe, 1956). Then a small linear program over the mixed
+columns finds better shares, and its dual prices ask for new columns (Dantzig and Wolfe, 1960; prices smoothed as
+Wentges, 1997). For any prices p no routes have a greatest load below (sum over pairs of the cheapest price) / (sum of
+p): the bound.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.errors import EnvironmentFault
+from topology.routing.programs import least_cost
 
 FloatArray = NDArray[np.float64]
 Cheapest = Callable[[FloatArray], tuple[FloatArray, float]]
@@ -72,7 +73,7 @@ class _Columns:
 
 
 def spread(cheapest: Cheapest, class_size: NDArray[np.int64], *, gap: float, rounds: int) -> Spread:
-    """Mix cheapest paths until the greatest load is proved within `gap` of the least, or for so many rounds of each kind.
+    """Mix cheapest paths until the greatest load is within `gap` of the bound, or for so many rounds of each kind.
 
     `class_size` (classes,) counts the living channels of each class. Every pair must have a path.
     """
@@ -144,18 +145,14 @@ def _shares_by_program(columns: _Columns, mixed: Spread, gap: float, rounds: int
 
 def _program(loads: FloatArray) -> tuple[FloatArray, float, FloatArray]:
     """Shares (K,) of columns (K, classes) with the least greatest load, that load, and the dual prices (classes,)."""
-    from scipy.optimize import linprog
-
     count, classes = loads.shape
-    answer = linprog(
+    column, row = np.divmod(np.arange(loads.size), classes)
+    every, one = np.arange(classes), np.zeros(count, dtype=np.int64)
+    optimum = least_cost(
         np.append(np.zeros(count), 1.0),
-        A_ub=np.hstack([loads.T, np.full((classes, 1), -1.0)]),
-        b_ub=np.zeros(classes),
-        A_eq=np.append(np.ones(count), 0.0)[None],
-        b_eq=[1.0],
-        method="highs",
+        ([(row, column, loads.ravel()), (every, np.full(classes, count), np.full(classes, -1.0))], np.zeros(classes)),
+        ([(one, np.arange(count), np.ones(count))], np.ones(1)),
     )
-    if answer.x is None:
-        raise EnvironmentFault(f"the linear program over columns of routes was not solved: {answer.message}")
-    shares = np.maximum(answer.x[:-1], 0.0)
-    return shares / shares.sum(), float(answer.x[-1]), np.maximum(-answer.ineqlin.marginals, 0.0)
+    assert optimum is not None
+    shares = optimum.values[:-1]
+    return shares / shares.sum(), float(optimum.values[-1]), optimum.prices

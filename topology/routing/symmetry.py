@@ -90,14 +90,19 @@ class FaultSymmetry:
         translations = [(self.by_matrix[0][0], t) for t in self.by_matrix[0][1]]
         return translations + [(matrix, moves[0]) for matrix, moves in self.by_matrix[1:]]
 
+    @cached_property
+    def elements(self) -> list[Map]:
+        """All maps of the group; not for a set without dead links."""
+        return [(matrix, move) for matrix, moves in self.by_matrix for move in moves]
+
     def fixing(self, chip: int) -> list[Map]:
         """The maps of the group that leave this chip where it is."""
         at = np.array(self.torus.coordinates(chip), dtype=np.int64)
         if self.links.size == 0:
-            moves = [(m, at - m @ at) for m in linear_maps(self.torus)]
+            turns = [(m, at - m @ at) for m in linear_maps(self.torus)]
             fixed = ~np.array(self.torus.rings)
-            return [(m, t) for m, t in moves if (t[fixed] == _anchors(self.torus, m)[fixed]).all()]
-        found = []
+            return [(m, move) for m, move in turns if (move[fixed] == _anchors(self.torus, m)[fixed]).all()]
+        found: list[Map] = []
         for matrix, moves in self.by_matrix:
             still = np.flatnonzero(self.torus.reduced(moves + matrix @ at) == chip)
             found.extend((matrix, moves[i]) for i in still[:1])
@@ -116,7 +121,8 @@ def channel_image(torus: Torus, by: Map) -> NDArray[np.int64]:
     turned = np.abs(matrix).argmax(axis=0)
     backwards = matrix.sum(axis=0) < 0
     ways = [2 * turned[way // 2] + (way % 2 ^ int(backwards[way // 2])) for way in range(CHANNELS_PER_CHIP)]
-    return (chip_image(torus, by)[:, None] * CHANNELS_PER_CHIP + np.array(ways)).reshape(-1)
+    image: NDArray[np.int64] = chip_image(torus, by)[:, None] * CHANNELS_PER_CHIP + np.array(ways)
+    return image.reshape(-1)
 
 
 def orbits(images: list[NDArray[np.int64]], size: int) -> NDArray[np.int32]:
@@ -166,18 +172,30 @@ def quotient(symmetry: FaultSymmetry, *, translations_only: bool = False) -> Quo
     )
 
 
-def normal_form(torus: Torus, links: NDArray[np.int64]) -> tuple[int, ...]:
-    """The least of all images of a set of dead links: equal for faults that are alike, and only for these."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NormalForm:
+    """A set of dead links moved to the least of its images: equal for faults that are alike, and only for these.
+
+    `links` are numbers, rising; axis a of the fault is axis `turned[a]` of its normal form.
+    """
+
+    links: tuple[int, ...]
+    turned: tuple[int, int, int]
+
+
+def normal_form(torus: Torus, links: NDArray[np.int64]) -> NormalForm:
+    """The normal form of a set of dead links (numbers, rising)."""
     if links.size == 0:
-        return ()
+        return NormalForm(links=(), turned=(0, 1, 2))
     fixed = ~np.array(torus.rings)
-    best: tuple[int, ...] | None = None
+    best: NormalForm | None = None
     for matrix in linear_maps(torus):
         starts, axes = images_of_links(torus, matrix, links)
-        moves = -starts if not fixed.any() else np.where(fixed, _anchors(torus, matrix), -starts)
+        moves = np.where(fixed, _anchors(torus, matrix), -starts)
         images = np.sort(torus.reduced(starts[None] + moves[:, None]) * DIMENSIONS + axes, axis=1)
-        least = images[np.lexsort(images.T[::-1])[0]]
-        candidate = tuple(least.tolist())
-        best = candidate if best is None else min(best, candidate)
+        least = tuple(images[np.lexsort(images.T[::-1])[0]].tolist())
+        if best is None or least < best.links:
+            x, y, z = np.abs(matrix).argmax(axis=0).tolist()
+            best = NormalForm(links=least, turned=(x, y, z))
     assert best is not None
     return best

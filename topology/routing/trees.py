@@ -1,7 +1,8 @@
 """Cheapest paths from one source to all chips, and what traffic along them puts on the channels; compiled.
 
-Two ways to travel: any path at all (`any_path`), and the sandwich of wild-first routing (`sandwich`): at most one hop along
-each of two axes, then dimension order with the axes reversed, as in x y Z Y X; on each ring one way round, either way.
+Two ways to travel: any path at all (`any_path`), and the sandwich of wild-first routing (`sandwich`): at most one hop
+along each of two axes, then dimension order with the axes reversed, as in x y Z Y X; on each ring one way round,
+either way.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def _ride(
     for chip in range(chips):
         cost[chip], by[chip] = entry[chip], -1
     for first in range(chips):
-        if seen[first] or head[first * CHANNELS_PER_CHIP + (way ^ 1)] >= 0 and not _is_least(head, first, way):
+        if seen[first] or (head[first * CHANNELS_PER_CHIP + (way ^ 1)] >= 0 and not _is_least(head, first, way)):
             continue
         at, rounds = first, 0
         while rounds < 2:
