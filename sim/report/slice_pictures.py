@@ -126,7 +126,7 @@ def slice_in_space(
     outline.set_visible(False)
     if gone:
         marks = [Line2D([], [], color=INK, marker="x", markersize=5, linestyle="none")]
-        figure.legend(marks, ["dead link (half of a wraparound on each side)"], loc="lower left")
+        figure.legend(marks, ["dead link (a wraparound is drawn as two halves)"], loc="upper right")
     return Panels(panels)
 
 
