@@ -16,7 +16,7 @@ from topology.routing.channels import CHANNELS_PER_CHIP, Torus, torus_of_shape
 from topology.routing.faults import DeadLink, link_numbers
 from topology.routing.healthy import best_healthy_load
 from topology.routing.loads import dimension_order_loads, even_split_loads
-from topology.routing.methods import Method
+from topology.routing.methods import Method, method_of
 from topology.routing.rings import Kept, ring_kept
 from topology.routing.symmetry import normal_form
 from topology.shape import Shape
@@ -96,9 +96,9 @@ def degradation(
 
     `cache` maps a text (method, torus and the normal form of the fault) to what was found, in plain lists and numbers:
     a dict, or a mapping that is kept on disk. Faults that are alike share one entry and get equal answers.
-    InputError for a link that the slice does not have.
+    InputError for a link that the slice does not have, or an unknown method.
     """
-    chosen = Method(method)
+    chosen = method_of(method)
     torus = torus_of_shape(shape, wraps)
     normal = normal_form(torus, link_numbers(torus, dead_links))
     key = cache_key(torus, normal.links, chosen)
