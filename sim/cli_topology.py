@@ -73,7 +73,7 @@ def kept_under_faults(shape: Shape, faults: Sequence[str], methods: Sequence[str
     from ocs.fault_names import dead_links_of_names
     from sim.disk_cache import routes_cache
     from sim.scenario_faults import nearest
-    from topology.routing.degradation import STATED_MIXES, degradation
+    from topology.routing.degraded import STATED_MIXES, degradation
     from topology.routing.methods import Method
 
     known = [method.value for method in Method]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sim.streams import Streams
 from topology.errors import refuse
 from topology.pod import POSITIONS_PER_FACE, SWITCHES_PER_POD
-from topology.routing.degradation import Degradation, degradation
+from topology.routing.degraded import Degradation, degradation
 from topology.routing.faults import dead_links_of_switch
 from topology.routing.methods import Method
 from topology.shape import Shape

@@ -16,7 +16,7 @@ from typing import Any
 
 from topology.compilation import cache_root, source_digest
 
-ROUTES_MODULE = "topology.routing.degradation"
+ROUTES_MODULE = "topology.routing.degraded"
 
 
 class JsonFolder(MutableMapping[str, dict[str, Any]]):

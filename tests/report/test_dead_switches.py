@@ -9,7 +9,7 @@ import pytest
 
 from sim.dead_switches import all_to_all_slowdown, slowdown_by_dead_switches
 from topology.errors import InputError
-from topology.routing.degradation import Degradation
+from topology.routing.degraded import Degradation
 from topology.routing.methods import Method
 from topology.shape import parse_shape
 

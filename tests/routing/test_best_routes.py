@@ -111,6 +111,19 @@ def test_wild_first_on_8x4x4_near_the_published_mean() -> None:
     assert sum(kept) / len(kept) == pytest.approx(0.988, abs=0.01)
 
 
+def test_irregular_faults_by_sweeping() -> None:
+    """Goal: faults without symmetry have routes with a stated gap. Method: two links of 4x4x8; the cut allows 31/32."""
+    torus = torus_of_shape(parse_shape("4x4x8"))
+    links = link_numbers(torus, [((1, 2, 3), 2), ((0, 1, 1), 0)])
+    flows = best_routes(torus, links)
+    _check_flows(torus, links, flows)
+    assert 0.0 <= flows.gap <= 0.02
+    assert 0.95 <= best_healthy_load(torus) / flows.greatest <= 31 / 32 + 1e-9
+    wild = wild_first_routes(torus, links)
+    assert wild is not None
+    assert wild.bound * (1 - 1e-9) <= wild.greatest <= wild.bound * 1.05
+
+
 @pytest.mark.slow
 def test_8x8x8_by_linear_program_within_its_time() -> None:
     """Goal: 15/16 on 8x8x8 within 90 s. Method: the clock, the flows and the bound."""

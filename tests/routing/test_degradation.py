@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from topology.errors import InputError
 from topology.routing.channels import torus_of_shape
-from topology.routing.degradation import STATED_MIXES, StepMix, degradation
+from topology.routing.degraded import STATED_MIXES, StepMix, degradation
 from topology.routing.faults import dead_links_of_switch, link_numbers
 from topology.routing.loads import dimension_order_loads, even_split_loads
 from topology.routing.methods import Method

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from topology.errors import InputError
 from topology.routing.channels import CHANNELS_PER_CHIP, channels_of_link, torus_of_shape
-from topology.routing.degradation import is_connected
+from topology.routing.degraded import is_connected
 from topology.routing.faults import dead_links_of_switch, link_numbers, links_of_numbers
 from topology.routing.symmetry import FaultSymmetry, channel_image, chip_image, linear_maps, normal_form
 from topology.shape import SUB_CUBE_SHAPES, Shape, parse_shape

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from topology.pod import DIMENSIONS
 from topology.routing.channels import Torus
 from topology.routing.optimal import Flows, best_flows, flows_of, program_size
-from topology.routing.spreading import Spread, spread
+from topology.routing.spreading import CLASSES_FOR_COLUMNS, Spread, spread
+from topology.routing.sweeping import LARGEST_FLOWS, NO_AXES, Swept, sweep
 from topology.routing.symmetry import FaultSymmetry, Quotient, quotient
 from topology.routing.trees import any_path, sandwich
 
 FloatArray = NDArray[np.float64]
 
-EXACT_VARIABLES = 80_000
+EXACT_VARIABLES = 20_000
 """Up to so many (source, channel) pairs one linear program is solved; above, cheapest paths are mixed."""
 GAP = 0.005
 ROUNDS = 300
@@ -59,6 +60,16 @@ class CheapestPaths:
         return spread_out
 
     @property
+    def fits(self) -> bool:
+        """Whether the flows of all chosen sources fit in memory."""
+        return self.classes.sources.size * self.torus.head.size <= LARGEST_FLOWS
+
+    @property
+    def is_irregular(self) -> bool:
+        """Whether the fault has so little symmetry that one source after another is moved."""
+        return self.live.size > CLASSES_FOR_COLUMNS and self.fits
+
+    @property
     def reaches_all(self) -> bool:
         """Whether every pair has a path of the form."""
         return bool(np.isfinite(self(np.ones(self.live.size))[1]))
@@ -75,16 +86,27 @@ class CheapestPaths:
 
 
 def best_routes(torus: Torus, links: NDArray[np.int64], *, gap: float = GAP, rounds: int = ROUNDS) -> Flows:
-    """Routes over any paths with the least greatest load: exact where the program is small, else within its `gap`."""
+    """Routes over any paths with the least greatest load: exact where the program is small, else within its `gap`.
+
+    Every chip must be in reach. Where the flows of all sources would not fit in memory, only their loads are kept.
+    """
     if program_size(torus, links) <= EXACT_VARIABLES:
         return best_flows(torus, links)
     return mixed_routes(torus, links, gap=gap, rounds=rounds)
 
 
 def mixed_routes(torus: Torus, links: NDArray[np.int64], *, gap: float = GAP, rounds: int = ROUNDS) -> Flows:
-    """As `best_routes`, always by mixing cheapest paths."""
+    """As `best_routes`, always by mixing cheapest paths: all sources at once where the fault has much symmetry."""
     paths = CheapestPaths(torus, links)
+    if paths.is_irregular:
+        swept = sweep(torus.head, paths.alive, paths.classes, NO_AXES, gap=gap, rounds=rounds)
+        return flows_of(torus, paths.classes, swept.flow, swept.bound)
     mixture = spread(paths, paths.class_size, gap=gap, rounds=rounds)
+    if not paths.fits:
+        load = np.zeros(paths.classes.class_size.size)
+        load[paths.live] = mixture.load
+        nothing = np.empty((0, torus.head.size))
+        return Flows(classes=paths.classes, flow=nothing, load=load[paths.classes.channel_class], bound=mixture.bound)
     return flows_of(torus, paths.classes, paths.mixed_flows(mixture), mixture.bound)
 
 
@@ -105,7 +127,7 @@ def sandwich_axes(torus: Torus, links: NDArray[np.int64]) -> tuple[int, int, int
 
 def wild_first_routes(
     torus: Torus, links: NDArray[np.int64], *, gap: float = GAP, rounds: int = ROUNDS
-) -> Spread | None:
+) -> Spread | Swept | None:
     """The best mixture of paths of the wild-first form; None where no order of the axes serves all pairs.
 
     Routes are chosen off line, so the order may suit the fault: `sandwich_axes`.
@@ -114,4 +136,7 @@ def wild_first_routes(
     if axes is None:
         return None
     paths = CheapestPaths(torus, links, axes)
+    if paths.is_irregular:
+        order = np.array(axes, dtype=np.int64)
+        return sweep(torus.head, paths.alive, paths.classes, order, gap=gap, rounds=rounds)
     return spread(paths, paths.class_size, gap=gap, rounds=rounds)

@@ -7,7 +7,8 @@ free of deadlock if these dependencies have no cycle (Dally and Seitz, 1987). Th
   of the ring); a ride is shorter than a ring, so it passes the dateline once at most.
 - wild-first: 3. The rides as above; the hops before them on 2, which nothing that rides ever asks for.
 - even split, best routes: as many as they need. A packet moves to the next virtual channel whenever it does not climb
-  in one fixed order of the channels: all upward ones by height x + y + z, then all downward ones from the top.
+  in one fixed order of the channels: all upward ones by height x + y + z, then all downward ones from the top. Past the
+  last of 24 it stays on that, and the proof may fail. Mixed routes turn often and need many; wild-first needs 3.
 """
 
 from __future__ import annotations
@@ -161,6 +162,8 @@ def _climbing(
             used = max(used, add_climbing(torus.head, channels, source, rank, found.virtual_channels, found.table))
         return used
     routes = best_routes(torus, links) if flows is None else flows
+    if routes.flow.shape[0] == 0:
+        raise ValueError("the flows of best routes did not fit in memory: there is nothing to prove")
     symmetry = FaultSymmetry(torus=torus, links=links)
     for matrix, move in symmetry.elements:
         image = channel_image(torus, (matrix, move))

@@ -27,6 +27,8 @@ FIRST_SHARPNESS = 10.0
 CLASSES_FOR_COLUMNS = 200
 """Above so many classes of channels the program over columns is slower than more mixing."""
 COLUMNS_KEPT = 80
+LEAST_PRICE = 1e-3
+"""Added to every price, as a share of the mean price."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,8 @@ class _Columns:
         self.bound, self.best_prices = 0.0, np.ones(class_size.size)
 
     def ask(self, prices: FloatArray) -> FloatArray:
-        """Loads of the cheapest paths under these prices."""
+        """Loads of the cheapest paths under these prices, none of them nil: packets must not wander for nothing."""
+        prices = prices + LEAST_PRICE * float(prices @ self.class_size) / float(self.class_size.sum())
         load, total = self._cheapest(prices)
         bound = total / float((prices * self.class_size).sum())
         if bound > self.bound:

@@ -23,7 +23,7 @@ from topology.shape import Shape
 from topology.torus import Wraps
 
 Cache = MutableMapping[str, dict[str, Any]]
-NUMBERS_VERSION = 1
+NUMBERS_VERSION = 2
 """Part of every cache key: to be raised when a method's numbers change."""
 
 
