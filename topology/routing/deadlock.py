@@ -8,7 +8,7 @@ free of deadlock if these dependencies have no cycle (Dally and Seitz, 1987). Th
 - wild-first: 3. The rides as above; the hops before them on 2, which nothing that rides ever asks for.
 - even split, best routes: as many as they need. A packet moves to the next virtual channel whenever it does not climb
   in one fixed order of the channels: all upward ones by height x + y + z, then all downward ones from the top. Past the
-  last of 24 it stays on that, and the proof may fail. Mixed routes turn often and need many; wild-first needs 3.
+  last of 60 it stays on that, and the proof may fail. Mixed routes turn often and need many; wild-first needs 3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from topology.routing.methods import Method
 from topology.routing.optimal import Flows
 from topology.routing.symmetry import FaultSymmetry, channel_image
 
-MOST_VIRTUAL_CHANNELS = 24
+MOST_VIRTUAL_CHANNELS = 60
 DATELINE_CHANNELS = 2
 SANDWICH_CHANNELS = 3
 
