@@ -31,6 +31,7 @@ def main() -> None:
     from tests.bench.curves import pod_year_s
     from tests.bench.plan import plan_of_full_pods
     from tests.bench.pod_events import share_of_bare_simpy
+    from tests.bench.routing import routing_cases
     from tests.bench.token_kernel import token_kernel_cases
 
     results = {
@@ -38,6 +39,7 @@ def main() -> None:
         "pod_events": share_of_bare_simpy(),
         "curves": {"pod_year_s": pod_year_s()},
         "plan_of_full_pods": plan_of_full_pods(),
+        "routing": routing_cases(),
         "start_up": help_s(),
         "repeats": REPEATS,
     }
