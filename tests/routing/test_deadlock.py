@@ -12,7 +12,7 @@ from topology.routing.channels import CHANNELS_PER_CHIP, torus_of_shape
 from topology.routing.deadlock import MOST_VIRTUAL_CHANNELS, Dependencies, datelines, prove
 from topology.routing.faults import dead_links_of_switch, link_numbers
 from topology.routing.methods import Method
-from topology.routing.symmetry import FaultSymmetry, normal_form, quotient
+from topology.routing.symmetry import FaultSymmetry, channel_image, chip_image, normal_form, quotient
 from topology.shape import SUB_CUBE_SHAPES, Shape, parse_shape
 
 WHOLE_CUBES = [
@@ -97,3 +97,18 @@ def test_each_ring_has_one_dateline() -> None:
     assert datelines(torus_of_shape(parse_shape("4x4x8"))).sum() == 2 * (32 + 32 + 16)
     assert datelines(torus_of_shape(parse_shape("4x4x8_twisted"))).sum() == 2 * (16 + 16 + 16)
     assert not datelines(torus_of_shape(parse_shape("2x4x4"))).any()
+
+
+def test_the_maps_of_a_whole_slice_reach_every_chip() -> None:
+    """Goal: proofs of best routes without faults follow every source. Method: images of the chosen sources; each map
+    leads links to links."""
+    for text in ("4x4x4", "4x4x8_twisted", "2x4x4", "1x2x2"):
+        torus = torus_of_shape(parse_shape(text))
+        nothing = FaultSymmetry(torus=torus, links=np.empty(0, dtype=np.int64))
+        reached = set()
+        for by in nothing.elements:
+            chips, channels = chip_image(torus, by), channel_image(torus, by)
+            reached.update(chips[quotient(nothing).sources].tolist())
+            there = torus.head >= 0
+            assert (torus.head[channels[there]] == chips[torus.head[there]]).all()
+        assert reached == set(range(torus.chips))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import topology.routing.degraded
 from topology.errors import InputError
 from topology.routing.channels import torus_of_shape
+from topology.routing.deadlock import prove
 from topology.routing.degraded import STATED_MIXES, StepMix, degradation
 from topology.routing.faults import dead_links_of_switch, link_numbers
 from topology.routing.loads import dimension_order_loads, even_split_loads
@@ -116,6 +119,31 @@ def test_the_cache_answers_at_once_and_turns_axes_back() -> None:
     stored = json.loads(json.dumps(cache))
     again = degradation(shape, dead_links_of_switch(shape, 2, 2), cache=stored)
     assert again == found
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_routes_tell_their_virtual_channels_and_proof(method: Method) -> None:
+    """Goal: every route set is proved free of deadlock under a stated number of virtual channels. Method: one switch of
+    x on 4x4x4; without routes there is nothing to prove."""
+    shape = parse_shape("4x4x4")
+    found = degradation(shape, dead_links_of_switch(shape, 0, 5), method)
+    assert found.deadlock_free is True
+    stated = {Method.DIMENSION_ORDER: 2, Method.WILD_FIRST: 3}
+    assert found.virtual_channels == stated.get(method, found.virtual_channels)
+    assert found.virtual_channels is not None
+    assert 2 <= found.virtual_channels <= 10
+    cut = degradation(parse_shape("1x1x2"), [((0, 0, 0), 2)], method)
+    assert (cut.virtual_channels, cut.deadlock_free) == (None, None)
+
+
+def test_routes_that_may_deadlock_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: no share is told for routes that wait in a circle. Method: leave the datelines out on purpose."""
+    monkeypatch.setattr(topology.routing.degraded, "prove", partial(prove, dateline=False))
+    shape = parse_shape("4x4x8")
+    found = degradation(shape, dead_links_of_switch(shape, 0, 5), Method.WILD_FIRST)
+    assert found.deadlock_free is False
+    assert not found.routed
+    assert found.all_to_all_kept == 0.0
 
 
 def test_unknown_methods_and_links_are_refused() -> None:

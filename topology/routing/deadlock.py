@@ -14,6 +14,7 @@ free of deadlock if these dependencies have no cycle (Dally and Seitz, 1987). Th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ from topology.routing.optimal import Flows
 from topology.routing.symmetry import FaultSymmetry, channel_image
 
 MOST_VIRTUAL_CHANNELS = 60
+FEW_VIRTUAL_CHANNELS = 12
+"""Tried first: the table of dependencies grows with the square of it."""
 DATELINE_CHANNELS = 2
 SANDWICH_CHANNELS = 3
 
@@ -140,8 +143,11 @@ def prove(
         add_sandwich(torus.head, alive, np.array(order), crossing, found.table)
         used = SANDWICH_CHANNELS
     else:
-        found = Dependencies(torus, MOST_VIRTUAL_CHANNELS)
-        used = _climbing(torus, links, alive, method, flows, found)
+        for tried in (FEW_VIRTUAL_CHANNELS, MOST_VIRTUAL_CHANNELS):
+            found = Dependencies(torus, tried)
+            used = _climbing(torus, links, alive, method, flows, found)
+            if used < tried:
+                break
     return DeadlockProof(method=method, virtual_channels=used, dependencies=int(found.table.sum()), cycle=found.cycle())
 
 
@@ -164,12 +170,16 @@ def _climbing(
     routes = best_routes(torus, links) if flows is None else flows
     if routes.flow.shape[0] == 0:
         raise ValueError("the flows of best routes did not fit in memory: there is nothing to prove")
-    symmetry = FaultSymmetry(torus=torus, links=links)
+    symmetry, seen = FaultSymmetry(torus=torus, links=links), set()
     for matrix, move in symmetry.elements:
         image = channel_image(torus, (matrix, move))
         for source, flow in zip(routes.classes.sources.tolist(), routes.flow, strict=True):
             channels = np.zeros(torus.head.size, dtype=np.bool_)
             channels[image] = flow > 0.0
             to = int(image[source * CHANNELS_PER_CHIP]) // CHANNELS_PER_CHIP
+            routes_seen = (to, blake2b(np.packbits(channels).tobytes(), digest_size=16).digest())
+            if routes_seen in seen:
+                continue
+            seen.add(routes_seen)
             used = max(used, add_climbing(torus.head, channels, to, rank, found.virtual_channels, found.table))
     return used

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, MutableMapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 from topology.pod import DIMENSIONS, Grid
 from topology.routing.best import best_routes, wild_first_routes
 from topology.routing.channels import CHANNELS_PER_CHIP, Torus, torus_of_shape
+from topology.routing.deadlock import prove
 from topology.routing.faults import DeadLink, link_numbers
 from topology.routing.healthy import best_healthy_load
 from topology.routing.loads import dimension_order_loads, even_split_loads
 from topology.routing.methods import Method, method_of
+from topology.routing.optimal import Flows
 from topology.routing.rings import Kept, ring_kept
 from topology.routing.symmetry import normal_form
 from topology.shape import Shape
 from topology.torus import Wraps
 
 Cache = MutableMapping[str, dict[str, Any]]
-NUMBERS_VERSION = 2
+NUMBERS_VERSION = 3
 """Part of every cache key: to be raised when a method's numbers change."""
 
 
@@ -58,6 +60,8 @@ class Degradation:
     `all_to_all_kept` is 0 where the slice is cut in two (`connected` is False) or the method has no route for some
     pairs (`unserved_pairs`). No routes of the method keep more than (1 + `gap`) of it. `ring_kept` is what ring
     collectives along x, y, z keep with all three axes busy, `ring_kept_alone` with one axis busy at a time.
+    `deadlock_free` tells whether the routes are proved free of deadlock with so many `virtual_channels`; both are None
+    where there are no routes, or where the flows are too many to be kept and followed.
     """
 
     method: Method
@@ -67,11 +71,13 @@ class Degradation:
     gap: float
     ring_kept: Kept
     ring_kept_alone: Kept
+    virtual_channels: int | None = None
+    deadlock_free: bool | None = None
 
     @property
     def routed(self) -> bool:
-        """Whether every pair of chips has a route."""
-        return self.connected and self.unserved_pairs == 0
+        """Whether every pair of chips has a route, and the routes are not known to deadlock."""
+        return self.connected and self.unserved_pairs == 0 and self.deadlock_free is not False
 
     def step_slowdown(self, mix: StepMix) -> float:
         """How much longer a step takes, as a share of the healthy one; infinite where something has no route.
@@ -136,33 +142,58 @@ def is_connected(torus: Torus, links: NDArray[np.int64]) -> bool:
 def _degradation(torus: Torus, links: NDArray[np.int64], method: Method) -> Degradation:
     """The degradation of a fault in its normal form."""
     connected = is_connected(torus, links)
-    kept, gap, unserved = 0.0, 0.0, 0
+    found = _NO_ROUTES
     if torus.chips == 1:
-        kept = 1.0
+        found = _AllToAll(kept=1.0)
     elif connected:
-        greatest, gap, unserved = _all_to_all(torus, links, method)
-        kept = best_healthy_load(torus) / greatest if unserved == 0 else 0.0
+        found = _all_to_all(torus, links, method)
+    channels, free = _proof(torus, links, method, found)
     alone = [ring_kept(torus, links, method, (axis,))[axis] for axis in range(DIMENSIONS)]
     return Degradation(
         method=method,
         connected=connected,
-        unserved_pairs=unserved,
-        all_to_all_kept=min(1.0, kept),
-        gap=gap,
+        unserved_pairs=found.unserved_pairs,
+        all_to_all_kept=0.0 if free is False else found.kept,
+        gap=found.gap,
         ring_kept=ring_kept(torus, links, method),
         ring_kept_alone=(alone[0], alone[1], alone[2]),
+        virtual_channels=channels,
+        deadlock_free=free,
     )
 
 
-def _all_to_all(torus: Torus, links: NDArray[np.int64], method: Method) -> tuple[float, float, int]:
-    """Greatest load by a method, how far above the least of its form it may be, pairs without a route."""
+class _AllToAll(NamedTuple):
+    """Routes of all pairs: share kept, how far from the best of their form, pairs without one; flows of best routes."""
+
+    kept: float = 0.0
+    gap: float = 0.0
+    unserved_pairs: int = 0
+    flows: Flows | None = None
+
+
+_NO_ROUTES = _AllToAll()
+
+
+def _all_to_all(torus: Torus, links: NDArray[np.int64], method: Method) -> _AllToAll:
+    """What a method makes of all-to-all on a slice that holds together."""
+    healthy = best_healthy_load(torus)
     if method in (Method.DIMENSION_ORDER, Method.EVEN_SPLIT):
         loads = (dimension_order_loads if method is Method.DIMENSION_ORDER else even_split_loads)(torus, links)
-        return loads.greatest, 0.0, loads.unserved_pairs
+        if loads.unserved_pairs:
+            return _AllToAll(unserved_pairs=loads.unserved_pairs)
+        return _AllToAll(min(1.0, healthy / loads.greatest))
     if method is Method.OPTIMAL:
         flows = best_routes(torus, links)
-        return flows.greatest, max(0.0, flows.gap), 0
+        return _AllToAll(min(1.0, healthy / flows.greatest), max(0.0, float(flows.gap)), flows=flows)
     mixture = wild_first_routes(torus, links)
     if mixture is None:
-        return 0.0, 0.0, torus.chips * (torus.chips - 1)
-    return mixture.greatest, max(0.0, mixture.gap), 0
+        return _AllToAll(unserved_pairs=torus.chips * (torus.chips - 1))
+    return _AllToAll(min(1.0, healthy / mixture.greatest), max(0.0, float(mixture.gap)))
+
+
+def _proof(torus: Torus, links: NDArray[np.int64], method: Method, found: _AllToAll) -> tuple[int | None, bool | None]:
+    """Virtual channels of the routes, and whether they are proved free of deadlock under these."""
+    if not found.kept or torus.chips == 1 or (found.flows is not None and not found.flows.flow.shape[0]):
+        return None, None
+    proof = prove(torus, links, method, flows=found.flows)
+    return proof.virtual_channels, proof.holds

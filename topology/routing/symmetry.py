@@ -92,8 +92,15 @@ class FaultSymmetry:
 
     @cached_property
     def elements(self) -> list[Map]:
-        """All maps of the group; not for a set without dead links."""
-        return [(matrix, move) for matrix, moves in self.by_matrix for move in moves]
+        """All maps of the group."""
+        if self.links.size:
+            return [(matrix, move) for matrix, moves in self.by_matrix for move in moves]
+        free = [
+            range(length if ring else 1) for length, ring in zip(self.torus.dimensions, self.torus.rings, strict=True)
+        ]
+        moves = np.stack(np.meshgrid(*free, indexing="ij"), axis=-1).reshape(-1, DIMENSIONS).astype(np.int64)
+        turns = [(matrix, _anchors(self.torus, matrix)) for matrix in linear_maps(self.torus)]
+        return [(matrix, anchor + move) for matrix, anchor in turns for move in moves]
 
     def fixing(self, chip: int) -> list[Map]:
         """The maps of the group that leave this chip where it is."""
