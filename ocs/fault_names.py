@@ -15,42 +15,47 @@ from topology.pod import CUBE_EDGE_CHIPS, DIMENSIONS, POSITIONS_PER_FACE, Grid, 
 from topology.routing.channels import torus_of_shape
 from topology.routing.faults import DeadLink, DeadLinks, dead_links_of_switch, link_numbers, links_of_numbers
 from topology.shape import Shape
-from topology.torus import step_plus
+from topology.torus import Wraps, step_plus
 
 AXES = "xyz"
 END_KINDS = ("port", "fibre", "transceiver")
 WRITE = "write ocs:x:0 (a switch), port:x:0:3:+ (one end, of cube 3) or link:0,0,3:x (from a chip up an axis)"
 
 
-def dead_links_of_names(shape: Shape, names: Iterable[str], where: str = "--fail") -> DeadLinks:
+def dead_links_of_names(
+    shape: Shape, names: Iterable[str], where: str = "--fail", wraps: Wraps | None = None
+) -> DeadLinks:
     """The links of a slice that these faults take, each once, by chip and axis.
 
-    Raises InputError with one fault for each name that is no fault or is not there on this slice.
+    `wraps`: the slice is on static wiring, closes only along these axes and has no light. Raises InputError with one
+    fault for each name that is no fault or is not there on this slice.
     """
     faults: list[Fault] = []
     found: list[DeadLink] = []
     for name in names:
         try:
-            found.extend(_links_of_name(shape, name.strip(), where))
+            found.extend(_links_of_name(shape, name.strip(), where, wraps))
         except InputError as error:
             faults.extend(error.faults)
     if faults:
         raise InputError(faults)
-    torus = torus_of_shape(shape)
+    torus = torus_of_shape(shape, wraps)
     return links_of_numbers(torus, link_numbers(torus, found))
 
 
-def _links_of_name(shape: Shape, name: str, where: str) -> list[DeadLink]:
+def _links_of_name(shape: Shape, name: str, where: str, wraps: Wraps | None) -> list[DeadLink]:
     """The links that one fault takes."""
     kind, *parts = name.split(":")
     if kind in ("host", "rack", "chip", "power_domain", "in_rack_link"):
         why = f"`{name}`: a dead {kind} takes its cube out of the slice, which no route goes around"
         raise InputError(Fault(where, why, "name light or a link: ocs:, port:, fibre:, transceiver: or link:"))
     if kind == "link" and len(parts) == 2:
-        return [_link(shape, name, parts, where)]
+        return [_link(shape, name, parts, where, wraps)]
     wanted = {"ocs": 2, **dict.fromkeys(END_KINDS, 4)}.get(kind)
     if wanted != len(parts):
         raise InputError(Fault(where, f"`{name}` is no fault", WRITE))
+    if wraps is not None:
+        raise InputError(Fault(where, f"`{name}`: static wiring has no switches", "write link:X,Y,Z:AXIS"))
     if shape.is_sub_cube:
         what = f"`{name}`: {shape} is less than a cube and has no light"
         raise InputError(Fault(where, what, "write link:X,Y,Z:AXIS, or a shape of whole cubes"))
@@ -87,7 +92,7 @@ def _end(shape: Shape, name: str, parts: list[str], where: str) -> tuple[int, Si
     return cube, Side(parts[3])
 
 
-def _link(shape: Shape, name: str, parts: list[str], where: str) -> DeadLink:
+def _link(shape: Shape, name: str, parts: list[str], where: str, wraps: Wraps | None) -> DeadLink:
     """A link from a chip up an axis."""
     numbers = [_number(part) for part in parts[0].split(",")]
     known = [number for number in numbers if number is not None]
@@ -96,7 +101,7 @@ def _link(shape: Shape, name: str, parts: list[str], where: str) -> DeadLink:
     chip: Grid = (known[0], known[1], known[2])
     link = DeadLink(chip, AXES.index(parts[1]))
     try:
-        link_numbers(torus_of_shape(shape), [link])
+        link_numbers(torus_of_shape(shape, wraps), [link])
     except InputError:
         what = f"`{name}`: {shape} has no link from chip {parts[0]} up {parts[1]}"
         write = "write a chip of the slice, numbered from 0, and an axis with a neighbour there"

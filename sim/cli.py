@@ -136,14 +136,34 @@ def size_promise(
 
 @app.command("topology")
 def show_topology(
-    shape: Annotated[str, typer.Argument(help="A shape, such as 8x8x16 or 4x4x8_twisted.", show_default=False)],
+    shape: Annotated[
+        str, typer.Argument(help="A shape, such as 8x8x16 or 4x4x8_twisted, or a number of chips.", show_default=False)
+    ],
     faults: Annotated[
         list[str] | None,
         typer.Option("--fail", metavar="COMPONENT", help="ocs:x:0, port:x:0:CUBE:+ or link:X,Y,Z:x. Repeatable."),
     ] = None,
     methods: Annotated[
         list[str] | None,
-        typer.Option("--method", metavar="NAME", help="Routes around the faults by this method only. Repeatable."),
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="Routes around the faults by this method only: dimension_order, even_split, wild_first (recommended) "
+            "or optimal. Repeatable.",
+        ),
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            "--mix",
+            metavar="MIX",
+            help="Rank all shapes of this size for a job: dense_training, embeddings, experts, small_messages, or "
+            '"all_to_all=64 MB,all_reduce=16 MB".',
+        ),
+    ] = None,
+    wrap: Annotated[
+        str | None,
+        typer.Option("--wrap", metavar="AXES", help="Static wiring: axes that close to rings, such as z, yz or none."),
     ] = None,
     pod: Annotated[
         str | None,
@@ -152,9 +172,10 @@ def show_topology(
     as_json: AsJson = False,
 ) -> int:
     """Say what a shape is worth: distances, bounds of collectives, what is kept when light fails."""
-    from sim.cli_topology import topology_command
+    from sim.cli_topology import TopologyQuestion, topology_command
 
-    return topology_command(shape, faults or [], methods or [], pod, as_json)
+    question = TopologyQuestion(shape=shape, faults=faults or (), methods=methods or (), pod=pod, wrap=wrap, mix=mix)
+    return topology_command(question, as_json)
 
 
 @app.command("log")

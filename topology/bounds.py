@@ -210,3 +210,24 @@ def twist_gain(shape: Shape) -> float:
     """Bound of all-to-all with the twist over without it, of a twistable shape."""
     plain, twisted = Shape(*shape.dimensions), Shape(*shape.dimensions, True)
     return all_to_all_bytes_per_s(twisted) / all_to_all_bytes_per_s(plain)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredBeside:
+    """A measurement and the share of its bound that it reached: of the rate, or of the twist's ideal gain."""
+
+    measured: MeasuredAllToAll
+    share_of_bound: float
+
+
+def measured_beside(shape: Shape) -> MeasuredBeside | None:
+    """What was measured of all-to-all on a whole slice of this shape on TPU v4; None where nothing is published."""
+    for each in MEASURED_ALL_TO_ALL:
+        if each.shape == str(shape):
+            ratio = (
+                each.bytes_per_s / all_to_all_bytes_per_s(shape)
+                if math.isnan(each.twist_gain)
+                else each.twist_gain / twist_gain(shape)
+            )
+            return MeasuredBeside(measured=each, share_of_bound=ratio)
+    return None

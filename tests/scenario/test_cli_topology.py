@@ -10,6 +10,7 @@ import pytest
 import sim.disk_cache
 from sim.cli import command_status
 from sim.disk_cache import JsonFolder
+from topology.ranking import JOB_MIXES
 
 
 @pytest.fixture(autouse=True)
@@ -84,9 +85,79 @@ def test_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_status(["topology", "4x4x4", "--pod", "v4"]) == 0
     assert "Measured: 75.9 GB/s, 0.76 of the bound" in capsys.readouterr().out
     assert command_status(["topology", "4x4x4", "--fail", "ocs:x:0", "--method", "even_split"]) == 0
-    assert "With ocs:x:0 dead, kept of the best healthy routes:" in capsys.readouterr().out
+    assert "With ocs:x:0 dead, kept of the best healthy routes" in capsys.readouterr().out
     assert command_status(["topology", "1x1x1"]) == 0
     assert "no rings" in capsys.readouterr().out
+
+
+def test_each_method_tells_its_virtual_channels_and_proof(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: rings half for dimension order and wild-first, at least 0.83 with split detours; proofs and channels
+    are printed; where dimension order has no route it is said in words. Method: all methods on 4x4x4 and 4x4x8."""
+    methods = document(["4x4x4", "--fail", "ocs:x:0"], capsys)["methods"]
+    assert isinstance(methods, dict)
+    assert list(methods) == ["dimension_order", "even_split", "wild_first", "optimal"]
+    assert all(left["deadlock_free"] for left in methods.values())
+    assert methods["dimension_order"]["virtual_channels"] == 2
+    assert methods["wild_first"]["virtual_channels"] == 3
+    assert methods["dimension_order"]["ring_kept"]["x"] == methods["wild_first"]["ring_kept"]["x"] == 0.5
+    assert min(methods["optimal"]["ring_kept"].values()) == pytest.approx(5 / 6)
+    assert methods["optimal"]["all_to_all_kept"] == pytest.approx(31 / 32, abs=1e-6)
+    assert command_status(["topology", "4x4x8", "--fail", "ocs:z:5"]) == 0
+    text = capsys.readouterr().out
+    assert "dimension_order: 512 pairs of chips have no route of its form. A dead switch cuts a ring" in text
+    assert "proved free" in text
+    assert "Recommended: wild_first, which needs 3 virtual channels" in text
+    assert "92.2 to 101.7 %" in text
+
+
+def test_the_gains_of_a_twist_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: 1.745 and 1.39 beside 1.63 and 1.31, the difference as an efficiency. Method: words and JSON."""
+    for text, gain, measured, share in (("4x4x8", 1.745, 1.63, 0.93), ("4x8x8", 1.391, 1.31, 0.94)):
+        found = document([f"{text}_twisted"], capsys)
+        assert found["twist_gain"] == pytest.approx(gain, abs=6e-4)
+        seen = found["measured"]
+        assert isinstance(seen, dict)
+        assert seen["twist_gain"] == measured
+        assert seen["share_of_bound"] == pytest.approx(share, abs=0.005)
+        assert command_status(["topology", f"{text}_twisted"]) == 0
+        printed = capsys.readouterr().out
+        assert f"{gain:.3f} times" in printed
+        assert f"Measured: {measured} times, {share} of the ideal gain" in printed
+        assert "The difference is one of efficiency" in printed
+
+
+def test_which_shape_to_ask_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: shapes of a size ranked for a mix, from a name or from bytes. Method: 512 chips want 8x8x8 for all-to-all;
+    a number of chips is read as its most cubic shape."""
+    found = document(["512", "--mix", "all_to_all=64 MB,all_reduce=16 MB"], capsys)
+    assert found["best"] == "8x8x8"
+    assert found["mix_bytes"] == {"all_to_all": 64e6, "all_reduce": 16e6}
+    shapes = found["shapes"]
+    assert isinstance(shapes, list)
+    assert [each["step_s"] for each in shapes] == sorted(each["step_s"] for each in shapes)
+    for name in JOB_MIXES:
+        assert command_status(["topology", "4x4x8", "--mix", name]) == 0
+        assert "Ask for 4x4x8" in capsys.readouterr().out
+
+
+def test_static_boxes_that_wrap_on_some_axes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: boxes of static wiring. Method: 4x16x16 closed along y and z against the sums of its axes; a dead link."""
+    found = document(["4x16x16", "--wrap", "yz"], capsys)
+    assert found["wraparound"] == [False, True, True]
+    assert found["diameter"] == 3 + 8 + 8
+    assert "shapes_of_this_size" not in found
+    assert document(["4x4x8", "--wrap", "none"], capsys)["bisection_links"] == 16
+    assert document(["4x4x8", "--wrap", "xyz"], capsys)["diameter"] == document(["4x4x8"], capsys)["diameter"]
+    faulty = document(["4x4x8", "--wrap", "z", "--fail", "link:0,0,3:z", "--method", "wild_first"], capsys)["methods"]
+    assert isinstance(faulty, dict)
+    assert 0.5 < faulty["wild_first"]["all_to_all_kept"] < 1.0
+
+
+def test_a_fault_said_twice_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: `--fail` doubled is one fault. Method: the document of one."""
+    once = document(["4x4x4", "--fail", "ocs:x:0", "--method", "wild_first"], capsys)
+    twice = ["4x4x4", "--fail", "ocs:x:0", "--fail", " ocs:x:0", "--method", "wild_first", "--method", "wild_first"]
+    assert document(twice, capsys) == once
 
 
 def test_a_slice_cut_in_two_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,6 +186,28 @@ def test_a_slice_cut_in_two_is_said_to_be_so(capsys: pytest.CaptureFixture[str])
         (["4x4x4", "--fail", "nonsense"], "is no fault"),
         (["4x4x4", "--fail", "ocs:x:0", "--method", "optimum"], "is no method of routing; write `optimal`"),
         (["4x4x4", "--method", "optimal"], "add --fail"),
+        (["4x4x4", "--fail", ""], "`` is no fault"),
+        (["4x4x4", "--fail", "öcs:x:0"], "is no fault"),
+        (["4x4x4", "--fail", "ocs:x:-1"], "there is no switch x:-1"),
+        (["4x4x4", "--fail", "host:3"], "takes its cube out of the slice"),
+        (["4x4x4", "--wrap", "xx"], "names no axes"),
+        (["4x4x4", "--wrap", ""], "names no axes"),
+        (["4x4x8_twisted", "--wrap", "z"], "all its axes close to rings"),
+        (["2x2x2", "--wrap", "x"], "a mesh without rings"),
+        (["4x4x8", "--wrap", "z", "--fail", "ocs:x:0"], "static wiring has no switches"),
+        (["4x4x8", "--wrap", "z", "--fail", "link:0,0,7:z", "--fail", "link:3,0,0:x"], "no link from chip 3,0,0 up x"),
+        (["4x4x4", "--mix", "everything"], "is no mix"),
+        (["4x4x4", "--mix", ""], "is no mix"),
+        (["4x4x4", "--mix", "all_to_al=1 MB"], "write `all_to_all`"),
+        (["4x4x4", "--mix", "all_to_all=64"], "all_to_all: "),
+        (["4x4x4", "--mix", "all_to_all=-64 MB"], "all_to_all: "),
+        (["4x4x4", "--mix", "all_to_all=1 MB,all_to_all=1 MB"], "is there twice"),
+        (["4x4x4", "--mix", "all_to_all=0 B"], "at least one collective"),
+        (["4x4x4", "--mix", "experts", "--fail", "ocs:x:0"], "leave out one of"),
+        (["100"], "no whole number of cubes"),
+        (["0"], "no whole number of cubes"),
+        ([""], "is no shape"),
+        (["４x４x４"], "is no shape"),
     ],
 )
 def test_bad_input(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
