@@ -178,6 +178,30 @@ def show_topology(
     return topology_command(question, as_json)
 
 
+@app.command("light")
+def show_light(
+    pod: Annotated[str, typer.Option("--pod", metavar="NAME", help="v4, v5p or tpu7x.")] = "v4",
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--fail",
+            metavar="PART",
+            help="What its failure takes: ocs:x:0, or port, fibre, transceiver, in_rack_link, host, rack, power_domain "
+            "with a number, such as host:17.",
+        ),
+    ] = None,
+    slices: Annotated[
+        str | None,
+        typer.Option("--slices", metavar="SHAPE:N,...", help="Slices on the pod, such as 8x8x16:3,4x4x8:2."),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Say what the light of a pod costs, loses and takes to switch, and what a failing part takes with it."""
+    from sim.cli_light import light_command
+
+    return light_command(pod, part, slices, as_json)
+
+
 @app.command("log")
 def read_log(
     file: Annotated[Path, typer.Argument(help="A failure log; .gz is read too.", show_default=False)],

@@ -50,6 +50,14 @@ METHOD_LOOKS: dict[str, tuple[str, str]] = {
 }
 
 
+METHOD_WORDS = {
+    "dimension_order": "dimension order",
+    "even_split": "even split",
+    "wild_first": "wild-first",
+    "optimal": "best routes",
+}
+
+
 class Segment(NamedTuple):
     """One straight piece of a link in space, with the number of the link's channel upwards."""
 
@@ -126,7 +134,7 @@ def slice_in_space(
     outline.set_visible(False)
     if gone:
         marks = [Line2D([], [], color=INK, marker="x", markersize=5, linestyle="none")]
-        figure.legend(marks, ["dead link (a wraparound is drawn as two halves)"], loc="upper right")
+        figure.legend(marks, ["dead link (a wraparound is drawn as two halves)"], loc="lower right")
     return Panels(panels)
 
 
@@ -263,10 +271,10 @@ def _draw_switches(axes: Axes, dimension: int, counts: NDArray[np.int64], dead: 
 
 @styled
 def slowdown_over_dead_switches(
-    found: SwitchSlowdowns, *, title: str, ylabel: str = "time of a step, without faults = 1"
+    found: SwitchSlowdowns, *, title: str, ylabel: str = "time of an all-to-all, without faults = 1"
 ) -> Panels:
     """Slowdown over the number of dead switches, a line per method: medians over the drawn sets, bars from the least to
-    the greatest; infinite where the slice is cut or has no routes."""
+    the greatest. The line ends where most sets leave the method without routes (infinite), which the legend says."""
     figure = new_figure(WIDE_INCHES * 0.72, 3.2)
     axes = figure.add_subplot()
     width = 0.07
@@ -274,8 +282,12 @@ def slowdown_over_dead_switches(
         colour, marker = METHOD_LOOKS.get(method, (MUTED, "d"))
         at = np.asarray(found.dead) + width * (number - (len(found.by_method) - 1) / 2)
         middle = np.median(values, axis=1)
-        axes.vlines(at, values.min(axis=1), values.max(axis=1), color=colour, linewidth=0.9, alpha=0.75)
-        axes.plot(at, middle, color=colour, marker=marker, label=method.replace("_", " "))
+        shown = np.where(np.isfinite(values), values, np.nan)
+        some = np.isfinite(values).any(axis=1)
+        least, greatest = np.nanmin(shown[some], axis=1), np.nanmax(shown[some], axis=1)
+        axes.vlines(at[some], least, greatest, color=colour, linewidth=0.9, alpha=0.75)
+        line = np.where(np.isfinite(middle), middle, np.nan)
+        axes.plot(at, line, color=colour, marker=marker, label=_label(found, method))
     axes.set_xticks(list(found.dead))
     axes.set_xlabel("dead switches, of 48")
     axes.set_ylabel(ylabel)
@@ -285,3 +297,13 @@ def slowdown_over_dead_switches(
     axes.legend(loc="upper left")
     settle(figure)
     return Panels((axes,))
+
+
+def _label(found: SwitchSlowdowns, method: str) -> str:
+    """A method in the legend, with where it has no routes."""
+    words = METHOD_WORDS.get(method, method.replace("_", " "))
+    lost = ~np.isfinite(found.by_method[method])
+    most = [count for count, share in zip(found.dead, lost.mean(axis=1), strict=True) if share >= 0.5]
+    if most:
+        return f"{words} (mostly no routes from {most[0]} on)"
+    return f"{words} (some sets leave no routes)" if lost.any() else words

@@ -90,6 +90,6 @@ def test_slowdown_over_dead_switches() -> None:
         SwitchSlowdowns(dead=(0, 1), orders=np.zeros((3, 48), dtype=np.int64), by_method=values), title="4x4x8"
     )
     curves = {str(line.get_label()): list(np.asarray(line.get_ydata(), dtype=float)) for line in axes.get_lines()}
-    assert curves["wild first"] == [1.0, 1.2]
-    assert curves["optimal"] == [1.0, 1.02]
+    assert curves["wild-first"] == [1.0, 1.2]
+    assert curves["best routes"] == [1.0, 1.02]
     assert "dead switches, of 48" in svg_text(axes.get_figure(root=True))  # type: ignore[arg-type]

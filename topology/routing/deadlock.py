@@ -13,6 +13,7 @@ free of deadlock if these dependencies have no cycle (Dally and Seitz, 1987). Th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -27,6 +28,7 @@ from topology.routing.dependencies import (
     add_dimension_order,
     add_sandwich,
     shortest_channels,
+    table_of_climbing,
 )
 from topology.routing.loads import ring_lattice
 from topology.routing.methods import Method
@@ -34,8 +36,6 @@ from topology.routing.optimal import Flows
 from topology.routing.symmetry import FaultSymmetry, channel_image
 
 MOST_VIRTUAL_CHANNELS = 60
-FEW_VIRTUAL_CHANNELS = 12
-"""Tried first: the table of dependencies grows with the square of it."""
 DATELINE_CHANNELS = 2
 SANDWICH_CHANNELS = 3
 
@@ -143,43 +143,45 @@ def prove(
         add_sandwich(torus.head, alive, np.array(order), crossing, found.table)
         used = SANDWICH_CHANNELS
     else:
-        for tried in (FEW_VIRTUAL_CHANNELS, MOST_VIRTUAL_CHANNELS):
-            found = Dependencies(torus, tried)
-            used = _climbing(torus, links, alive, method, flows, found)
-            if used < tried:
-                break
+        found = _climbing(torus, links, alive, method, flows)
+        used = found.virtual_channels
     return DeadlockProof(method=method, virtual_channels=used, dependencies=int(found.table.sum()), cycle=found.cycle())
 
 
 def _climbing(
-    torus: Torus,
-    links: NDArray[np.int64],
-    alive: NDArray[np.bool_],
-    method: Method,
-    flows: Flows | None,
-    found: Dependencies,
-) -> int:
-    """Add the dependencies of every source of even split or best routes; virtual channels that they need."""
+    torus: Torus, links: NDArray[np.int64], alive: NDArray[np.bool_], method: Method, flows: Flows | None
+) -> Dependencies:
+    """The dependencies of every source of even split or best routes, under the virtual channels that they need."""
     rank, used = climbing_order(torus), 1
+    held_on = np.zeros((torus.head.size, CHANNELS_PER_CHIP), dtype=np.int64)
+    for source, channels in _routes(torus, links, alive, method, flows):
+        used = max(used, add_climbing(torus.head, channels, source, rank, MOST_VIRTUAL_CHANNELS, held_on))
+    found = Dependencies(torus, used)
+    found.table = table_of_climbing(torus.head, rank, held_on, used)
+    return found
+
+
+def _routes(
+    torus: Torus, links: NDArray[np.int64], alive: NDArray[np.bool_], method: Method, flows: Flows | None
+) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """Every source and the channels (N * 6,) of its routes."""
+    channels = np.zeros(torus.head.size, dtype=np.bool_)
     if method is Method.EVEN_SPLIT:
-        channels = np.zeros(torus.head.size, dtype=np.bool_)
         for source in range(torus.chips):
             shortest_channels(torus.head, alive, source, channels)
-            used = max(used, add_climbing(torus.head, channels, source, rank, found.virtual_channels, found.table))
-        return used
+            yield source, channels
+        return
     routes = best_routes(torus, links) if flows is None else flows
     if routes.flow.shape[0] == 0:
         raise ValueError("the flows of best routes did not fit in memory: there is nothing to prove")
     symmetry, seen = FaultSymmetry(torus=torus, links=links), set()
-    for matrix, move in symmetry.elements:
-        image = channel_image(torus, (matrix, move))
+    for by in symmetry.elements:
+        image = channel_image(torus, by)
         for source, flow in zip(routes.classes.sources.tolist(), routes.flow, strict=True):
-            channels = np.zeros(torus.head.size, dtype=np.bool_)
+            channels[:] = False
             channels[image] = flow > 0.0
             to = int(image[source * CHANNELS_PER_CHIP]) // CHANNELS_PER_CHIP
-            routes_seen = (to, blake2b(np.packbits(channels).tobytes(), digest_size=16).digest())
-            if routes_seen in seen:
-                continue
-            seen.add(routes_seen)
-            used = max(used, add_climbing(torus.head, channels, to, rank, found.virtual_channels, found.table))
-    return used
+            known = (to, blake2b(np.packbits(channels).tobytes(), digest_size=16).digest())
+            if known not in seen:
+                seen.add(known)
+                yield to, channels

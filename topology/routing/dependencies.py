@@ -149,19 +149,20 @@ def add_climbing(
     source: int,
     rank: NDArray[np.int64],
     levels: int,
-    table: NDArray[np.bool_],
+    held_on: NDArray[np.int64],
 ) -> int:
     """The dependencies of all paths from a source over these channels (no rounds); virtual channels that they need.
 
     A packet moves up a level at each step that does not climb in `rank`. One that would pass the last level stays
-    there.
+    there. held_on[channel, way] gets the bits of the levels on which a packet may hold `channel` and ask for `way`.
     """
     chips = head.size // CHANNELS_PER_CHIP
     order = np.empty(chips, dtype=np.int32)
     fits = order_of_chips(head, channels, order)
     reach = np.zeros(head.size, dtype=np.int64)
     entering = np.full((chips, CHANNELS_PER_CHIP), -1, dtype=np.int32)
-    most = 0
+    last = np.int64(1) << (levels - 1)
+    most = np.int64(1)
     for i in range(fits):
         chip = order[i]
         for way in range(CHANNELS_PER_CHIP):
@@ -174,10 +175,27 @@ def add_climbing(
             for held in entering[chip]:
                 if held < 0:
                     continue
-                for level in range(levels):
-                    if reach[held] >> level & 1:
-                        to = min(levels - 1, level + (0 if rank[asked] > rank[held] else 1))
-                        reach[asked] |= 1 << to
-                        table[held * levels + level, way * levels + to] = True
-                        most = max(most, to)
-    return most + 1
+                held_on[held, way] |= reach[held]
+                if rank[asked] > rank[held]:
+                    reach[asked] |= reach[held]
+                else:
+                    reach[asked] |= ((reach[held] & (last - 1)) << 1) | (reach[held] & last)
+            most |= reach[asked]
+    used = 0
+    while most >> used:
+        used += 1
+    return used
+
+
+def table_of_climbing(
+    head: NDArray[np.int32], rank: NDArray[np.int64], held_on: NDArray[np.int64], levels: int
+) -> NDArray[np.bool_]:
+    """The table of dependencies that `add_climbing` found, with this many virtual channels."""
+    table = np.zeros((head.size * levels, CHANNELS_PER_CHIP * levels), dtype=np.bool_)
+    channel, way = np.nonzero(held_on)
+    climbs = rank[head[channel].astype(np.int64) * CHANNELS_PER_CHIP + way] > rank[channel]
+    for level in range(levels):
+        there = (held_on[channel, way] >> level & 1).astype(np.bool_)
+        to = np.where(climbs, level, min(levels - 1, level + 1))
+        table[channel[there] * levels + level, way[there] * levels + to[there]] = True
+    return table
