@@ -1,8 +1,9 @@
 """One optical circuit switch: a partial matching of + ends and - ends, with spare ports.
 
 A circuit joins one + end to one - end, strictly one to one; + to + is refused. Every cube has one + and one - end on
-a switch. Ports: the + end of cube c is plugged into port c, its - end into port C + c; the rest are spare. Taking
-over a bad port is a crew's re-patch of a dark fibre to a spare port, not a command (assumption).
+a switch. Ports: the + end of cube c is plugged into port c, its - end into port C + c; the rest are spare. A port
+that fails loses its circuit and takes none until it is mended; taking over a bad port is a crew's re-patch of a dark
+fibre to a spare port, not a command (assumption).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Switch:
     """Per cube, the cube whose - end its + end is joined to, or DARK. Left out: all dark."""
     port_of_plus: tuple[int, ...] = ()
     port_of_minus: tuple[int, ...] = ()
+    bad_ports: tuple[int, ...] = ()
+    """Ports that carry no light, in rising order."""
     plus_of_minus: tuple[int, ...] = field(init=False, compare=False)
     """The same matching from the other side."""
 
@@ -51,6 +54,12 @@ class Switch:
         plugged = self.port_of_plus + self.port_of_minus
         if len(set(plugged)) != 2 * self.cubes or not all(0 <= port < self.ports for port in plugged):
             raise ValueError("every end needs a port of its own")
+        bad = set(self.bad_ports)
+        if list(self.bad_ports) != sorted(bad) or not all(0 <= port < self.ports for port in self.bad_ports):
+            raise ValueError(f"bad ports must be numbers from 0 to {self.ports - 1}, rising")
+        for cube, minus in enumerate(self.minus_of_plus if bad else ()):
+            if minus != DARK and (self.port_of_plus[cube] in bad or self.port_of_minus[minus] in bad):
+                raise ValueError(f"the circuit at the + end of cube {cube} would use a bad port")
 
     @property
     def circuits(self) -> int:
@@ -59,9 +68,23 @@ class Switch:
 
     @property
     def spare_ports(self) -> tuple[int, ...]:
-        """Ports into which no end is plugged, in rising order."""
-        plugged = set(self.port_of_plus + self.port_of_minus)
-        return tuple(port for port in range(self.ports) if port not in plugged)
+        """Good ports into which no end is plugged, in rising order."""
+        taken = set(self.port_of_plus + self.port_of_minus + self.bad_ports)
+        return tuple(port for port in range(self.ports) if port not in taken)
+
+    @property
+    def ends_on_bad_ports(self) -> tuple[tuple[Side, int], ...]:
+        """Ends, (side, cube), that wait for a crew, in the order of their ports."""
+        at_ports = (self.end_at_port(port) for port in self.bad_ports)
+        return tuple(end for end in at_ports if end is not None)
+
+    def end_at_port(self, port: int) -> tuple[Side, int] | None:
+        """The end, (side, cube), that is plugged into a port, or None for a port without fibre."""
+        self._check_port(port)
+        for side, plugged in ((Side.PLUS, self.port_of_plus), (Side.MINUS, self.port_of_minus)):
+            if port in plugged:
+                return side, plugged.index(port)
+        return None
 
     def port_of(self, side: Side, cube: int) -> int:
         """The port into which an end is plugged."""
@@ -81,6 +104,8 @@ class Switch:
         for side, cube in ((Side.PLUS, plus), (Side.MINUS, minus)):
             if self.partner_of(side, cube) != DARK:
                 raise ValueError(f"the {side.value} end of cube {cube} is in a circuit already; cut that first")
+            if self.port_of(side, cube) in self.bad_ports:
+                raise ValueError(f"the {side.value} end of cube {cube} is on a bad port; move its fibre first")
         return replace(self, minus_of_plus=_with(self.minus_of_plus, plus, minus))
 
     def disconnect(self, plus: int) -> Switch:
@@ -99,6 +124,25 @@ class Switch:
         if side is Side.PLUS:
             return replace(self, port_of_plus=_with(self.port_of_plus, cube, spare[0]))
         return replace(self, port_of_minus=_with(self.port_of_minus, cube, spare[0]))
+
+    def fail_port(self, port: int) -> Switch:
+        """The port carries no light from now on; the circuit through it, if any, is cut."""
+        end = self.end_at_port(port)
+        dark = self.minus_of_plus
+        if end is not None and self.partner_of(*end) != DARK:
+            plus = end[1] if end[0] is Side.PLUS else self.plus_of_minus[end[1]]
+            dark = _with(dark, plus, DARK)
+        return replace(self, minus_of_plus=dark, bad_ports=tuple(sorted({*self.bad_ports, port})))
+
+    def mend_port(self, port: int) -> Switch:
+        """The port is good again; no circuit comes back by itself."""
+        self._check_port(port)
+        return replace(self, bad_ports=tuple(bad for bad in self.bad_ports if bad != port))
+
+    def _check_port(self, port: int) -> None:
+        """Refuse ports that this switch does not have."""
+        if not 0 <= port < self.ports:
+            raise ValueError(f"no port {port}: this switch has ports 0 to {self.ports - 1}")
 
     def _check_cube(self, cube: int) -> None:
         """Refuse cubes that this switch does not serve."""

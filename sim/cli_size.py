@@ -21,7 +21,7 @@ SHARE = Unit("1", low=0.0, high=1.0, open_ends=True)
 def size_command(slices: str, time_share: str, host_availability: str, as_json: bool) -> int:
     """Print cubes and chips per fabric; blank where no closed form exists or no number of cubes is enough."""
     faults: list[Fault] = []
-    shapes = _slices(slices, faults)
+    shapes = shapes_and_counts(slices, faults)
     share = _share("--time-share", time_share, faults)
     host = _share("--host-availability", host_availability, faults)
     if faults:
@@ -61,7 +61,7 @@ def _over(chips: int | None, promised: int) -> float | None:
     return None if chips is None else round(chips / promised, 3)
 
 
-def _slices(text: str, faults: list[Fault]) -> list[tuple[Shape, int]]:
+def shapes_and_counts(text: str, faults: list[Fault]) -> list[tuple[Shape, int]]:
     """Shapes and counts from `8x8x16:3,8x8x8:6`; adds a fault for each part that is wrong."""
     found: list[tuple[Shape, int]] = []
     for part in text.split(","):

@@ -63,7 +63,7 @@ def _pod(scenario: Scenario) -> Iterator[Problem]:
     if pod.kind == "flat":
         if pod.hosts is None:
             yield ("pod",), "a flat machine without `hosts`", "write `hosts: 400`"
-        for key in ("generation", "cubes", "grid"):
+        for key in ("generation", "cubes", "grid", "ports"):
             if getattr(pod, key) is not None:
                 yield ("pod", key), f"a flat machine has no {key}", "remove it, or remove `kind: flat`"
         if pod.fabric is not Fabric.ANY_HOST:

@@ -19,6 +19,7 @@ ASSUMPTIONS = (
     "FalseAlarms.check", "Screening.coverage", "Parts.lead_time", "Retirement.after", "Retirement.within",
     "HealthPolicy.detection", "RecoveryPolicy.evict", "RecoveryPolicy.circuits", "RecoveryPolicy.preflight",
     "RecoveryPolicy.restore", "RecoveryPolicy.reroute_opt_in", "RecoveryPolicy.rerouted_speed", "PodSection.grid",
+    "PodSection.ports",
     "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch", *JOB_ASSUMPTIONS,
 )  # fmt: skip
 """Keys whose default is a guess of this project."""

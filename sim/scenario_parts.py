@@ -7,7 +7,7 @@ such fault is printed with the path of the key to change. Texts under the fields
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
@@ -113,6 +113,9 @@ class PodSection(Section):
     grid: GridText | None = None
     """How the cubes of a static pod are cabled, in cubes, such as `4x4x4`; the most cubic one if left out
     (assumption)."""
+    ports: Count | None = None
+    """Ports of each of the 48 switches, two for every cube; 136, or 2 x cubes + 8 where that is more (assumption), if
+    left out."""
     hosts: Hosts | None = None
     """Number of hosts of a flat machine."""
     fabric: Fabric = Fabric.RECONFIGURABLE
@@ -123,12 +126,14 @@ class PodSection(Section):
         """The pod that is meant; InputError where its parts do not fit together."""
         if self.kind == "flat":
             return FlatPod(hosts=self.hosts or 0)
+        ports = self.ports or 0
         if self.cubes is None:
-            return pod_of_generation(self.generation or "v4")
+            pod = pod_of_generation(self.generation or "v4")
+            return replace(pod, ports=ports) if ports else pod
         if self.grid is None:
-            return Pod(cubes=self.cubes)
+            return Pod(cubes=self.cubes, ports=ports)
         x, y, z = (int(part) for part in self.grid.split("x"))
-        return Pod(cubes=self.cubes, grid=(x, y, z))
+        return Pod(cubes=self.cubes, grid=(x, y, z), ports=ports)
 
 
 class ComponentSection(Section):

@@ -29,13 +29,17 @@ def help_s() -> dict[str, float]:
 def main() -> None:
     """Run every benchmark and print the results."""
     from tests.bench.curves import pod_year_s
+    from tests.bench.plan import plan_of_full_pods
     from tests.bench.pod_events import share_of_bare_simpy
+    from tests.bench.routing import routing_cases
     from tests.bench.token_kernel import token_kernel_cases
 
     results = {
         "token_kernel": token_kernel_cases(),
         "pod_events": share_of_bare_simpy(),
         "curves": {"pod_year_s": pod_year_s()},
+        "plan_of_full_pods": plan_of_full_pods(),
+        "routing": routing_cases(),
         "start_up": help_s(),
         "repeats": REPEATS,
     }
