@@ -97,6 +97,25 @@ OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
 """Measures of a pod in operation with their units and which way is better (design: measures, section 2)."""
 
 
+LARGE_JOB_MEASURES: dict[str, tuple[str, str | None]] = {
+    "large_job_total_s": ("s", "lower"), "large_job_productive_share": ("1", "higher"),
+    "large_job_failures": ("failures", None), "large_job_random": ("failures", None),
+    "large_job_systematic": ("failures", None), "large_job_manual_repairs": ("repairs", None),
+    "large_job_selections": ("selections", None), "large_job_spares_taken": ("spares", None),
+    "large_job_waiting_s": ("s", "lower"),
+}  # fmt: skip
+"""Measures of one very large job with their units and which way is better."""
+
+
+def _of_large_job(unit: str) -> MeasureName:
+    return MeasureName(
+        unit=unit,
+        needs="study.large_job",
+        is_produced=lambda scenario: scenario.study.large_job is not None,
+        sizes=_no_sizes,
+    )
+
+
 def _of_operations(unit: str) -> MeasureName:
     return MeasureName(
         unit=unit,
@@ -124,6 +143,7 @@ MEASURES: dict[str, MeasureName] = {
     **{f"chip_hours_{use}": _of_chip_hours() for use in USES},
     "cubes_for_promise": _of_promise("cubes"),
     **{name: _of_service(unit) for name, unit in SERVICE_UNITS.items()},
+    **{name: _of_large_job(unit) for name, (unit, _) in LARGE_JOB_MEASURES.items()},
     **{name: _of_operations(unit) for name, (unit, _) in OPERATIONS_MEASURES.items()},
 }
 """Every measure by name."""

@@ -14,6 +14,7 @@ import pandas as pd
 from sim.build import Setup, build_setup
 from sim.executors import map_tasks
 from sim.histories import ComponentKind
+from sim.large_job import LargeJobRun
 from sim.metrics.availability import expected_share, stacked
 from sim.metrics.intervals import Estimate
 from sim.metrics.replicas import ReplicaTimes, stacked_replicas
@@ -36,6 +37,7 @@ from sim.studies.delivered import (
     logged_hosts_up,
     sample_delivered,
 )
+from sim.studies.large_job import large_job_rows, sample_large_job
 from sim.studies.operations import OperationsSample, operations_count, operations_rows, sample_operations
 from sim.studies.promise import cliff_row, promise_rows
 from sim.studies.service_rows import serving_rows
@@ -78,12 +80,14 @@ class PointRunner:
         tasks_of_promises = list(zip(setups, hosts, strict=True))
         promised = list(map_tasks(self.executor, promise_rows, tasks_of_promises))
         delivered = self._delivered(setups)
-        operated = self._operated(setups)
+        operated, large = self._operated(setups), self._large_jobs(setups)
         serving = self._serving(first.scenario)
         for number, (point, setup) in enumerate(zip(points, setups, strict=True)):
             before: dict[str, list[Row]] = {"promise": promised[number]}
             if operated[number]:
                 before |= operations_rows(setup, operated[number], hosts[number])
+            if large[number]:
+                before["large_job"] = large_job_rows(setup, large[number], hosts[number])
             stages = [[0, *stage] for sample in operated[number][:1] for stage in sample.stages]
             yield _point_result(point, setup, samples, before, delivered[number], serving, stages)
 
@@ -119,6 +123,18 @@ class PointRunner:
         for (number, _), sample in zip(tasks, results, strict=True):
             found[number].append(sample)
             self.advance(1, "the pod in operation")
+        return found
+
+    def _large_jobs(self, setups: Sequence[Setup]) -> list[list[LargeJobRun]]:
+        """Per setup the runs of the study `large_job`."""
+        found: list[list[LargeJobRun]] = []
+        for setup in setups:
+            study = setup.scenario.study.large_job
+            tasks = [] if study is None else [(setup, replication) for replication in range(study.replications)]
+            found.append([])
+            for played in map_tasks(self.executor, sample_large_job, tasks):
+                found[-1].append(played)
+                self.advance(1, "the very large job")
         return found
 
     def _serving(self, scenario: Scenario) -> ServingOutcome | None:

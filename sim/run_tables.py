@@ -165,6 +165,11 @@ OPERATIONS = TableSpec(
     "fabric, host availability and measure of a pod in operation",
     (FABRIC, HOST, MEASURE, UNIT, *IN_UNIT, Column("n", DType.INT, "", "replications behind the estimate"), BETTER),
 )
+LARGE_JOB = TableSpec(
+    "large_job",
+    "measure of one very large job on flat servers",
+    (FABRIC, HOST, MEASURE, UNIT, *IN_UNIT, Column("n", DType.INT, "", "runs behind the estimate"), BETTER),
+)
 OPERATIONS_CHIP_HOURS = TableSpec(
     "operations_chip_hours",
     "fabric, host availability and use of chips on a pod in operation",
@@ -266,6 +271,7 @@ SPECS = {
         FAILURES_FELT,
         RECOVERY_STAGES,
         CUBE_STORY,
+        LARGE_JOB,
         SUMMARY,
     )
 }

@@ -145,7 +145,7 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
     study = scenario.study
     if scenario.serving is None and all(getattr(study, name) is None for name in type(study).model_fields):
         what = "the scenario asks for nothing"
-        yield (), what, "write `study:` with availability, delivered, promise or operations, or `serving:`"
+        yield (), what, "write `study:` with availability, delivered, promise, operations or large_job, or `serving:`"
     warmup_us = round(scenario.run.warmup * US_PER_S)
     for name in ("availability", "delivered", "operations"):
         part, path = getattr(study, name), ("study", name, "horizon")

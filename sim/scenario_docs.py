@@ -131,6 +131,8 @@ SECTIONS = (
     ("study.delivered", "DeliveredStudy", ""),
     ("study.promise", "PromiseStudy", ""),
     ("study.operations", "OperationsStudy", ""),
+    ("study.large_job", "LargeJobStudy", ""),
+    ("study.large_job.job", "LargeJob", ""),
     ("jobs", "JobsSection", ""),
     ("jobs.streams.N", "JobStream", "N counts from 0."),
     ("jobs.log", "JobLogSection", ""),

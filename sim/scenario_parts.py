@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from sim.histories import ComponentKind
+from sim.large_job import LargeJob
 from sim.lifetimes import Empirical, Exponential, Gamma, Lognormal, Mixture, Weibull
 from sim.other_failures import (
     BadHosts,
@@ -264,6 +265,15 @@ class OperationsStudy(Section):
     """Independent months; at least 2 give an interval."""
 
 
+class LargeJobStudy(Section):
+    """One very large job on flat servers that fail only while they compute; nothing else of the scenario matters."""
+
+    job: LargeJob = LargeJob()
+    """The job, its servers and its delays."""
+    replications: Replications = 30
+    """Independent runs; at least 2 give an interval."""
+
+
 class StudySection(Section):
     """Which questions are asked of the machine."""
 
@@ -275,6 +285,8 @@ class StudySection(Section):
     """Cubes needed for a promise."""
     operations: OperationsStudy | None = None
     """A pod in operation, with the jobs of the section `jobs`."""
+    large_job: LargeJobStudy | None = None
+    """One very large job on flat servers."""
 
 
 class RunSection(Section):

@@ -162,6 +162,8 @@ def _tasks_of(points: Sequence[Point]) -> int:
             tasks += len(group) * study.delivered.replications * len(study.delivered.slice_chips)
         if study.operations is not None:
             tasks += len(group) * study.operations.replications
+        if study.large_job is not None:
+            tasks += len(group) * study.large_job.replications
     return tasks
 
 

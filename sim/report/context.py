@@ -76,6 +76,7 @@ ABSENT = {
     "chip_hours": "no account of chip-hours: the scenario has no `study.delivered`",
     "operations": "no pod in operation: the scenario has no `study.operations`",
     "operations_chip_hours": "no account of a pod in operation: the scenario has no `study.operations`",
+    "large_job": "no very large job: the scenario has no `study.large_job`",
     "job_sizes": "no jobs by size: the scenario has no `study.operations`",
     "failures_felt": "no failures in operation: the scenario has no `study.operations`, or nothing failed",
     "recovery_stages": "no recoveries: the scenario has no `study.operations`, or no job was lost",

@@ -7,7 +7,7 @@ import math
 from sim.report.context import Tables, table_of
 from sim.report.curves import host_values, rows_of_host
 from sim.report.html_tables import BLANK, HtmlTable
-from sim.report.operations_words import MEASURE_WORDS, measure_text
+from sim.report.operations_words import LARGE_JOB_WORDS, MEASURE_WORDS, measure_text
 from sim.report.words import fabric_words, fabrics_in_order, host_words, number
 
 
@@ -65,6 +65,15 @@ def failures_felt_html(tables: Tables) -> HtmlTable:
         "many jobs, and how many chips one failure stops",
         heads=["component", "failures", "felt", "losses of jobs", "chips per failure"],
         rows=rows,
+    )
+
+
+def large_job_html(tables: Tables) -> HtmlTable:
+    """Measures of one very large job: a row per measure."""
+    table = table_of(tables, "large_job")
+    rows = [[LARGE_JOB_WORDS[str(row["measure"])].strip(), measure_text(row)] for _, row in table.iterrows()]
+    return HtmlTable(
+        caption="One very large job on flat servers, ± half of the 95 % interval", heads=["measure", "value"], rows=rows
     )
 
 

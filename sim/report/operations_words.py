@@ -83,12 +83,39 @@ def operations_table_text(tables: Tables) -> str:
     return "\n\n".join(["A pod in operation", *blocks, note])
 
 
+LARGE_JOB_WORDS = {
+    "large_job_total_s": "time from start to end",
+    "large_job_productive_share": "productive share of it",
+    "large_job_failures": "failures",
+    "large_job_random": "  at the rate of all servers",
+    "large_job_systematic": "  systematic ones of bad servers",
+    "large_job_manual_repairs": "manual repairs",
+    "large_job_selections": "selections of hosts",
+    "large_job_spares_taken": "spares taken",
+    "large_job_waiting_s": "time without enough servers",
+}
+
+
+def large_job_text(tables: Tables) -> str:
+    """Measures of one very large job, a row each; empty where there is none."""
+    table = table_of(tables, "large_job")
+    if table.empty:
+        return ""
+    width = max(len(words) for words in LARGE_JOB_WORDS.values())
+    lines = [f"{LARGE_JOB_WORDS[str(row['measure'])].ljust(width)}  {measure_text(row)}" for _, row in table.iterrows()]
+    return "\n".join(["One very large job on flat servers (±: half of the 95 % interval)", "", *lines])
+
+
 def _right(cells: list[str], widths: list[int]) -> Iterator[str]:
     yield from (cell.rjust(width + 1) for cell, width in zip(cells, widths, strict=True))
 
 
 def operations_sentences(tables: Tables) -> Iterator[str]:
     """What the month says: goodput and waits by fabric, what undoes work, which failures hurt most."""
+    large = {str(row["measure"]): row for _, row in table_of(tables, "large_job").iterrows()}
+    if large:
+        total, share = large["large_job_total_s"], large["large_job_productive_share"]
+        yield f"The job takes {measure_text(total)}, {measure_text(share)} of it productive."
     table = table_of(tables, "operations")
     if table.empty:
         return

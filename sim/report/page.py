@@ -13,7 +13,7 @@ from markupsafe import Markup
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.html_tables import HtmlTable
-from sim.report.operations_tables import failures_felt_html, job_sizes_html, operations_html
+from sim.report.operations_tables import failures_felt_html, job_sizes_html, large_job_html, operations_html
 from sim.report.plots import Picture, Rendering
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
@@ -160,15 +160,22 @@ def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
 def _operations(tables: Tables, plots: Mapping[str, Picture | Rendering]) -> list[Section]:
     """The sections of a pod in operation; one that says so where the run has none."""
     section = partial(_section, tables, plots)
+    large = section("large-job", "One very large job", "large_job", "", lambda own: ([], [large_job_html(own)]))
     first = section("operations", "A pod in operation", "operations", "", _operations_tables)
+    shown = [] if large.absent else [large]
     if first.absent:
-        return [first]
+        return shown or [first]
     pictures = [
         section("operations-chips", "Its chip-hours", "operations_chip_hours", "operations"),
         section("cubes", "Its cubes over time", "cube_story", "cubes"),
         section("recovery", "A recovery, stage by stage", "recovery_stages", "recovery"),
     ]
-    return [first, *pictures, *([section("wait", "Wait over load", "operations", "wait")] if "wait" in plots else [])]
+    return [
+        first,
+        *pictures,
+        *shown,
+        *([section("wait", "Wait over load", "operations", "wait")] if "wait" in plots else []),
+    ]
 
 
 def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:

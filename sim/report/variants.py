@@ -25,6 +25,7 @@ _PLACES = {
     "cliff": ["fabric", "host_availability"],
     "service": ["fabric", "host_availability", "service", "measure"],
     "chip_hours": ["fabric", "host_availability", "slice_chips", "use"],
+    "large_job": ["fabric", "host_availability", "measure"],
     "operations": ["fabric", "host_availability", "measure"],
     "operations_chip_hours": ["fabric", "host_availability", "use"],
     "job_sizes": ["fabric", "host_availability", "slice_chips"],
