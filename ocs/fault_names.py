@@ -19,6 +19,7 @@ from topology.torus import Wraps, step_plus
 
 AXES = "xyz"
 END_KINDS = ("port", "fibre", "transceiver")
+LONGEST_NAME = 60
 WRITE = "write ocs:x:0 (a switch), port:x:0:3:+ (one end, of cube 3) or link:0,0,3:x (from a chip up an axis)"
 
 
@@ -45,6 +46,8 @@ def dead_links_of_names(
 
 def _links_of_name(shape: Shape, name: str, where: str, wraps: Wraps | None) -> list[DeadLink]:
     """The links that one fault takes."""
+    if len(name) > LONGEST_NAME:
+        raise InputError(Fault(where, f"`{name[:LONGEST_NAME]}...` is no fault", WRITE))
     kind, *parts = name.split(":")
     if kind in ("host", "rack", "chip", "power_domain", "in_rack_link"):
         why = f"`{name}`: a dead {kind} takes its cube out of the slice, which no route goes around"

@@ -34,6 +34,8 @@ RECOMMENDED = "wild_first"
 OPTIMAL_MAX_CHIPS = 512
 """Larger slices are given to the linear program only when it is asked for by name."""
 CHIPS_MAX = 65_536
+FAULTS_MAX_CHIPS = 10_240
+"""Routes of all pairs grow with the square of the chips; the largest pod has fewer."""
 BYTES = Unit("byte", low=0.0)
 
 
@@ -56,9 +58,13 @@ def topology_command(question: TopologyQuestion, as_json: bool) -> int:
     if shape.chips > CHIPS_MAX:
         what = f"{shape} has {shape.chips:,} chips; no pod comes near {CHIPS_MAX:,}"
         raise refuse("SHAPE", what, "write a smaller shape")
+    if question.faults and shape.chips > FAULTS_MAX_CHIPS:
+        what = f"routes around faults are worked out up to {FAULTS_MAX_CHIPS:,} chips, {shape} has {shape.chips:,}"
+        raise refuse("--fail", what, "write a smaller shape, or leave --fail out")
     _check_together(question)
     wraps = None if question.wrap is None else wraps_of_text(question.wrap, shape)
     if question.mix is not None:
+        _check_ranking(shape)
         mix = mix_of_text(question.mix)
         ranked = rank_shapes(shape.chips, mix, pod, link)
         if as_json:
@@ -115,6 +121,12 @@ def _check_together(question: TopologyQuestion) -> None:
         other = "--fail" if question.faults else "--wrap"
         what = f"--mix ranks the whole shapes that circuits form, which {other} does not go with"
         raise refuse("--mix", what, f"leave out one of --mix and {other}")
+
+
+def _check_ranking(shape: Shape) -> None:
+    """A ranking needs a network."""
+    if shape.chips == 1:
+        raise refuse("--mix", "a single chip has no network, and one shape", "write a larger SHAPE, or leave --mix out")
 
 
 def wraps_of_text(text: str, shape: Shape, where: str = "--wrap") -> Wraps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,3 +131,9 @@ dimension of the switch. Published for TPU v4: all-to-all 92.2 to 101.7 %, struc
 
 | shape | method | x dead | y dead | z dead | gap | rings x | rings y | rings z | channels |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+
+if __name__ == "__main__":
+    from sim.disk_cache import routes_cache
+
+    sys.stdout.write(dead_switch_page(kept_with_one_dead_switch(cache=routes_cache())))

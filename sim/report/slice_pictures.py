@@ -122,7 +122,7 @@ def slice_in_space(
     gone = {_number(shape, link.chip) * CHANNELS_PER_CHIP + 2 * link.axis for link in dead}
     for column, (title, load) in enumerate(loads.items()):
         width = PANELS_WIDTH / len(loads)
-        axes: Any = figure.add_axes((column * width, 0.06, width, 0.88), projection="3d")
+        axes: Any = figure.add_axes((column * width, 0.1, width, 0.84), projection="3d")
         _draw_space(axes, shape, pieces, loads_of_links(shape, load), gone, scale)
         figure.text(column * width + 0.02, 0.94, title, fontweight="bold", fontsize=8.5)
         panels.append(axes)
@@ -134,7 +134,7 @@ def slice_in_space(
     outline.set_visible(False)
     if gone:
         marks = [Line2D([], [], color=INK, marker="x", markersize=5, linestyle="none")]
-        figure.legend(marks, ["dead link (a wraparound is drawn as two halves)"], loc="lower right")
+        figure.legend(marks, ["dead link (a wraparound is drawn as two halves)"], loc="lower center")
     return Panels(panels)
 
 
