@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 
 import opticube
 import sim
+from sim.report.plots import DRAWINGS
 from sim.result import Result
 from sim.run_tables import SPECS
 from sim.simulation import run
@@ -52,7 +53,7 @@ def test_pictures(served: Result) -> None:
     """Goal: `.plot.*` returns axes that can be drawn on. Method: every picture of the run with a service."""
     mpl.use("agg")
     names = [name for name in dir(served.plot) if not name.startswith("_")]
-    assert names == ["availability", "chip_hours", "failure", "ledger", "promise", "slice_sizes"]
+    assert names == sorted(DRAWINGS)
     for name in names:
         panels = getattr(served.plot, name)()
         axes = [panels] if isinstance(panels, Axes) else list(panels)
