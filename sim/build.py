@@ -103,11 +103,11 @@ def build_setup(scenario: Scenario) -> Setup:
         failure_mode(
             kind,
             counts[kind],
-            **section.given(),
+            **scenario.failures.given(kind, scenario.repair.two_stage),
             rest_s=scenario.health.rest_s(kind.value),
             stationary=scenario.run.start == "stationary",
         )
-        for kind, section in scenario.failures.named().items()
+        for kind in scenario.failures.named()
     )
     setup = Setup(scenario=scenario, pod=pod, fabric=scenario.pod.fabric, modes=modes, logs=_read_logs(scenario))
     _check_logs(setup)

@@ -6,6 +6,7 @@ Each line is (label, value, mark); the mark names the source, or is `assumption`
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sim.histories import FailureMode, failure_mode
 from sim.job_plans import arrivals_of
@@ -48,8 +49,9 @@ def _pod(scenario: Scenario) -> Iterator[Setting]:
 
 
 def _modes(scenario: Scenario) -> Iterator[tuple[str, FailureMode]]:
-    for kind, section in scenario.failures.named().items():
-        yield kind.value, failure_mode(kind, 1, **section.given(), rest_s=scenario.health.rest_s(kind.value))
+    for kind in scenario.failures.named():
+        given = scenario.failures.given(kind, scenario.repair.two_stage)
+        yield kind.value, failure_mode(kind, 1, **given, rest_s=scenario.health.rest_s(kind.value))
 
 
 def _failures(scenario: Scenario) -> Iterator[Setting]:
@@ -72,10 +74,42 @@ def _recovery(scenario: Scenario) -> Iterator[Setting]:
     yield "detection", seconds(health.detection), ASSUMPTION if health.detection == 60.0 else ""
     for name, default in _DEFAULT_DELAYS.items():
         value: float = getattr(recovery, name)
+        if name == "preflight" and health.preflight is not None:
+            value, default = health.preflight.time_s, -1.0
         yield name, seconds(value), ASSUMPTION if value == default else ""
     yield "reroute opt-in", percent(recovery.reroute_opt_in), ASSUMPTION if recovery.reroute_opt_in == 0.95 else ""
     yield "rerouted speed", percent(recovery.rerouted_speed), ASSUMPTION if recovery.rerouted_speed == 0.95 else ""
     yield "repair crews", "no limit" if scenario.repair.crews is None else str(scenario.repair.crews), ""
+    yield from _further(scenario)
+
+
+FURTHER = (
+    "failures.bad_hosts", "failures.power_domain", "failures.pod", "failures.slow_hosts", "failures.corruption",
+    "failures.flapping_in_rack_links", "failures.flapping_optical_ends", "health.false_alarms", "health.preflight",
+    "health.screening", "repair.crews_of", "repair.parts", "repair.two_stage", "repair.retire", "maintenance.cubes",
+    "maintenance.switches", "spares",
+)  # fmt: skip
+"""Sections that are off unless named: printed where they are on."""
+
+
+def _further(scenario: Scenario) -> Iterator[Setting]:
+    """What is on beside renewals, detection and recovery, each section in one line."""
+    written = scenario.model_dump(mode="json", exclude_none=True)
+    for key in FURTHER:
+        section, _, name = key.partition(".")
+        value = written[section].get(name) if name else written[section]
+        text = ", ".join(_flat(value)) if isinstance(value, dict) else ""
+        if text and text != "kind none, cubes 0, swap 60 s":
+            yield key, text, ""
+
+
+def _flat(value: dict[str, Any]) -> Iterator[str]:
+    """A mapping as words: `rate 0.01 %/day, repair kind exponential, repair mean 4 h`."""
+    for key, part in value.items():
+        if isinstance(part, dict):
+            yield from (f"{key} {text}" for text in _flat(part))
+        else:
+            yield f"{key} {part}"
 
 
 def _study(scenario: Scenario) -> Iterator[Setting]:

@@ -15,6 +15,7 @@ from sim.histories import US_PER_S, failure_mode, too_many_outages
 from sim.measure_names import MEASURES, bound_unit
 from sim.other_failures import OtherFailures
 from sim.quantities import AdviceError, parse_quantity
+from sim.repair_policies import PartsOf
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
 from sim.strict_yaml import Document, KeyPath
@@ -95,15 +96,18 @@ def _built(scenario: Scenario, problems: list[Problem]) -> AnyPod | None:
 def _failures(scenario: Scenario) -> Iterator[Problem]:
     """Every named component must know its life and its repair; a log takes the place of the hosts."""
     failures, flat = scenario.failures, scenario.pod.kind == "flat"
-    for kind, section in failures.named().items():
+    for kind in failures.named():
         path: KeyPath = ("failures", kind.value)
         if flat and kind.value != "host":
             yield path, f"a flat machine has no {kind.value}", "remove it"
             continue
         try:
-            failure_mode(kind, 1, **section.given(), rest_s=scenario.health.rest_s(kind.value))
+            failure_mode(
+                kind, 1, **failures.given(kind, scenario.repair.two_stage), rest_s=scenario.health.rest_s(kind.value)
+            )
         except ValueError as error:
             yield (path, *split_advice(str(error)))
+    yield from _idle_repairs(scenario)
     if failures.log is None:
         return
     log = failures.log
@@ -118,11 +122,28 @@ def _failures(scenario: Scenario) -> Iterator[Problem]:
         yield ("failures", "log", "shuffles"), "nodes placed by number are not shuffled", "write `place: shuffled`"
 
 
+def _idle_repairs(scenario: Scenario) -> Iterator[Problem]:
+    """Repairs of what never fails, and two repairs of the same, would change nothing without a word."""
+    failures, repair = scenario.failures, scenario.repair
+    named = [kind.value for kind in failures.named()]
+    if repair.two_stage is not None and failures.host is None:
+        yield ("repair", "two_stage"), "no host fails by a law, so nobody is repaired", "write `failures.host`"
+    if repair.two_stage is not None and failures.host is not None and failures.host.repair is not None:
+        what = "`repair.two_stage` is the repair of hosts already"
+        yield ("failures", "host", "repair"), what, "remove one of the two"
+    if failures.bad_hosts is not None and failures.host is None:
+        yield ("failures", "bad_hosts"), "no host fails by a law", "write `failures.host`"
+    for item in fields(PartsOf):
+        if getattr(repair.parts, item.name) is not None and item.name not in named:
+            yield ("repair", "parts", item.name), f"no {item.name} fails by a law", f"write `failures.{item.name}`"
+
+
 def _outages(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     """No history may hold more outages than a computer can."""
     counts, study = component_counts(pod), scenario.study
-    for kind, section in scenario.failures.named().items():
-        mode = failure_mode(kind, counts[kind], **section.given(), rest_s=scenario.health.rest_s(kind.value))
+    for kind in scenario.failures.named():
+        given = scenario.failures.given(kind, scenario.repair.two_stage)
+        mode = failure_mode(kind, counts[kind], **given, rest_s=scenario.health.rest_s(kind.value))
         for name in ("availability", "delivered", "operations"):
             part = getattr(study, name)
             logged = scenario.failures.log is not None and name == "availability"

@@ -25,6 +25,7 @@ from sim.other_failures import (
     SlowHosts,
 )
 from sim.quantities import AdviceError
+from sim.repair_policies import TwoStage
 from topology.errors import InputError
 from topology.fabric import Fabric
 from topology.pod import AnyPod, FlatPod, Pod, pod_of_generation
@@ -211,6 +212,17 @@ class FailuresSection(Section):
     """Cables inside racks that go down and up."""
     flapping_optical_ends: FlappingLinks | None = None
     """Optical ends that go down and up."""
+
+    def given(self, kind: ComponentKind, two_stage: TwoStage | None) -> dict[str, Any]:
+        """What is said of a named kind, as `sim.histories.failure_mode` takes it.
+
+        Hosts that are repaired in two stages are out for the mean of both: so the run finds them at its start, and what
+        is left of a repair then is drawn as if it were exponential.
+        """
+        said: dict[str, Any] = getattr(self, kind.value).given()
+        if kind is ComponentKind.HOST and two_stage is not None and said["repair"] is None:
+            said["repair"] = Exponential(mean=two_stage.mean_s)
+        return said
 
     @property
     def others(self) -> OtherFailures:

@@ -18,6 +18,7 @@ def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[
     """All warnings of a run, in words."""
     return [
         *_idle_keys(scenario, points, results),
+        *_hosts_up(scenario),
         *_queues(results),
         *_losses_left_out(points, results),
         *_disagreements(results),
@@ -52,6 +53,14 @@ def _idle_keys(scenario: Scenario, points: Sequence[Point], results: Sequence[Po
             groups.setdefault(others, []).append(values[point.index])
         if all(len(found) > 1 and all(_are_equal(found[0], each) for each in found[1:]) for found in groups.values()):
             yield f"sweeping {key} changed no number: is it the key you meant?"
+
+
+def _hosts_up(scenario: Scenario) -> Iterator[str]:
+    """The availability of hosts that is printed is that of their law alone."""
+    repair = scenario.repair
+    waits = repair.crews is not None or repair.retire is not None
+    if scenario.study.operations is not None and (waits or repair.parts != type(repair.parts)()):
+        yield "hosts up is by the law of their lives and repairs: waits for crews and parts, and retirement, come on top"
 
 
 def _queues(results: Sequence[PointResult]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,13 +29,13 @@ _NOT_UP_AT_ONCE = frozenset((Use.DRAINED, Use.DOWN, Use.DETECTING, Use.EVICTING,
 
 
 def _share(part: float, whole: float) -> float:
-    """`part` of `whole`; 0 of nothing."""
-    return part / whole if whole else 0.0
+    """`part` of `whole`; NaN of nothing: what did not happen is no value, neither good nor bad."""
+    return part / whole if whole else math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goodput:
-    """ML productivity goodput = scheduling x runtime x program (arXiv:2502.06982).
+    """ML productivity goodput = scheduling x runtime x program (arXiv:2502.06982); a factor of nothing is NaN.
 
     `scheduling`: chip-time in which all workers of a job are up at once, of the pod's. `runtime`: that of it which is
     kept (not start, save, nor undone). `program`: work done over running that was kept (slowed light paths; what the
@@ -44,11 +45,8 @@ class Goodput:
     scheduling: float
     runtime: float
     program: float
-
-    @property
-    def total(self) -> float:
-        """The product."""
-        return self.scheduling * self.runtime * self.program
+    total: float
+    """The product: useful chip-time of the pod's (also where nothing ran)."""
 
 
 def goodput_of(chip_us: Mapping[Use, int]) -> Goodput:
@@ -59,6 +57,7 @@ def goodput_of(chip_us: Mapping[Use, int]) -> Goodput:
         scheduling=_share(together, sum(chip_us.values())),
         runtime=_share(kept, together),
         program=_share(chip_us[Use.USEFUL], kept),
+        total=_share(chip_us[Use.USEFUL], sum(chip_us.values())),
     )
 
 
@@ -215,8 +214,8 @@ def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -
         arrived=len(counted),
         rejected=sum(bool(ledger.rejected) for ledger in counted),
         finished=sum(ledger.finished_us is not None for ledger in counted),
-        wait_s=float(np.mean(waits)) / 1e6 if waits else 0.0,
-        slowdown=float(np.mean(slowdowns)) if slowdowns else 1.0,
+        wait_s=float(np.mean(waits)) / 1e6 if waits else math.nan,
+        slowdown=float(np.mean(slowdowns)) if slowdowns else math.nan,
         ettr=_share(sum(ledger.chips * ledger.us[Use.USEFUL] for ledger in ran), wall),
         losses=sum(ledger.losses for ledger in counted),
         preemptions=sum(ledger.preemptions for ledger in counted),

@@ -39,12 +39,15 @@ MEASURE_WORDS = {
     "reroute_share": "job time on reroutes",
 }
 """Measures of operation in the order in which they are printed, in words."""
+NO_VALUE = "-"
 ALWAYS_SHOWN = ("goodput", "wait_mean_s", "completion")
 
 
 def measure_text(row: pd.Series) -> str:
     """One value with its interval in the unit that suits it: `64.1±0.4 %`, `2.4±0.3 h`, `131±2`."""
     value, low, high = float(row["value"]), float(row["ci_low"]), float(row["ci_high"])
+    if not math.isfinite(value):
+        return NO_VALUE
     half = (high - low) / 2 if math.isfinite(high - low) else math.nan
     if row["unit"] == "1" and str(row["measure"]) != "slowdown_mean":
         spread = f"±{100 * half:.1f}" if math.isfinite(half) else ""
@@ -71,7 +74,7 @@ def operations_table_text(tables: Tables) -> str:
         lines = []
         for measure, words in MEASURE_WORDS.items():
             rows = {str(row["fabric"]): row for _, row in here[here["measure"] == measure].iterrows()}
-            if measure not in ALWAYS_SHOWN and all(row["value"] == 0 for row in rows.values()):
+            if measure not in ALWAYS_SHOWN and all(row["value"] == 0 or pd.isna(row["value"]) for row in rows.values()):
                 continue
             lines.append((words, [measure_text(rows[fabric]) if fabric in rows else "-" for fabric in fabrics]))
         width = max(len(words) for words, _ in lines)
@@ -128,11 +131,10 @@ def operations_sentences(tables: Tables) -> Iterator[str]:
     }
     how = {fabric: f" {fabric_words(fabric)}" if len(fabrics) > 1 else "" for fabric in fabrics}
     goodputs = [f"{percent(values[fabric]['goodput'], 1)}{how[fabric]}" for fabric in fabrics]
-    waits = [f"{seconds(values[fabric]['wait_mean_s'])}{how[fabric]}" for fabric in fabrics]
-    yield (
-        f"In operation (hosts up {host_words(host)}) the pod's goodput is {listed(goodputs)}; a job waits "
-        f"{listed(waits)} on average."
-    )
+    waited = {fabric: values[fabric]["wait_mean_s"] for fabric in fabrics}
+    waits = [f"{seconds(waited[fabric])}{how[fabric]}" for fabric in fabrics if math.isfinite(waited[fabric])]
+    jobs = f"a job waits {listed(waits)} on average" if waits else "no job has arrived"
+    yield f"In operation (hosts up {host_words(host)}) the pod's goodput is {listed(goodputs)}; {jobs}."
     uses = rows_of_host(table_of(tables, "operations_chip_hours"), host)
     largest = []
     for fabric in fabrics:

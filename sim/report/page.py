@@ -179,7 +179,8 @@ def _operations(tables: Tables, plots: Mapping[str, Picture | Rendering]) -> lis
 
 
 def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
-    shown = [operations_html(tables), job_sizes_html(tables)]
+    shown = [operations_html(tables)]
+    shown += [] if is_absent(tables, "job_sizes") else [job_sizes_html(tables)]
     return [], shown if is_absent(tables, "failures_felt") else [*shown, failures_felt_html(tables)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from sim.histories import US_PER_S, Lives
 from sim.job_plans import plan_jobs
 from sim.measure_names import OPERATIONS_MEASURES
 from sim.metrics.cube_story import CubeStretch, cube_stretches
-from sim.metrics.intervals import mean_estimate
+from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.ledger import JobLedger, job_ledgers
 from sim.metrics.operations import BlastRadius, OperationsSummary, blast_radius, recovery_us_by_stage, summary_of
 from sim.metrics.uses import OPERATOR_NAMES, Use
@@ -174,9 +175,11 @@ def operations_rows(
 
 
 def _measure_rows(samples: Sequence[OperationsSample]) -> list[Row]:
+    """Means over the replications in which there is something to measure; blank where there is none."""
     rows = []
     for measure, (unit, better) in OPERATIONS_MEASURES.items():
-        estimate = mean_estimate([sample.measures[measure] for sample in samples])
+        values = [sample.measures[measure] for sample in samples if not math.isnan(sample.measures[measure])]
+        estimate = mean_estimate(values) if values else Estimate(value=math.nan, n=0)
         rows.append(
             {
                 "measure": measure,

@@ -123,6 +123,39 @@ def test_the_story_of_cubes_agrees_with_the_chip_hours(scenario_file: Path) -> N
     assert told == {job: cubes * running.get(job, 0) for job, cubes in whole.items()}
 
 
+def test_no_jobs_and_none_that_finish(scenario_file: Path, tmp_path: Path) -> None:
+    """Goal: what did not happen has no value, and a report all the same. Method: no arrivals; jobs of ten years."""
+    base = [
+        "sweep={pod.fabric: [reconfigurable]}",
+        "study.operations={horizon: 2 d, replications: 2}",
+        "run.warmup=0 s",
+    ]
+    none = ["jobs.always=null", "jobs.streams.0.load=null", "jobs.streams.0.arrivals={kind: poisson, rate: 1e-6 /year}"]
+    empty = run(load_scenario(scenario_file, [*base, *none]), out=tmp_path / "none", workers=1)
+    measures = empty.tables["operations"].set_index("measure")["value"]
+    assert measures[["wait_mean_s", "slowdown_mean", "ettr", "goodput_program"]].isna().all()
+    assert measures["goodput"] == measures["jobs_arrived"] == 0
+    assert "no job has arrived" in empty.sentence
+    assert (tmp_path / "none" / "report.html").stat().st_size > 10_000
+    long = [*base, "jobs.streams.0.durations={kind: exponential, mean: 3650 d}", "jobs.streams.0.load=10000 %"]
+    unfinished = run(load_scenario(scenario_file, long), workers=1).tables["operations"].set_index("measure")["value"]
+    assert unfinished[["slowdown_mean"]].isna().all()
+    assert unfinished["goodput"] > 0
+
+
+def test_two_stages_are_there_from_the_start(scenario_file: Path) -> None:
+    """Goal: a stationary start knows both stages of repair. Method: stages of 10 s instead of days: next to no host is
+    down at the start, and the machine says so."""
+    stages = "{automated: {kind: exponential, mean: 10 s}, manual: {kind: exponential, mean: 10 s}}"
+    host = "failures.host={failure_rate: 20 %/day}"
+    setup = build_setup(
+        expand(load_scenario(scenario_file, [host, f"repair.two_stage={stages}", "repair.crews=null"]))[0].scenario
+    )
+    assert setup.odds.host > 0.9999
+    _, trace = play_operations(setup, 0)
+    assert sum(row[0] == 0 and row[1] == "fail" and row[2] == "host" for row in trace.rows) == 0
+
+
 BAD = [
     Case("no jobs", "jobs:\n", "serving: null\njobs: null\nother:\n", "", "unknown key `other`"),
     Case(
@@ -222,6 +255,21 @@ BAD = [
         "maintenance: {switches: {every: 90 d}}",
         "maintenance.switches",
         "this machine has no switches",
+    ),
+    Case(
+        "two repairs of hosts",
+        "host: {failure_rate: 0.5 %/day, availability: 99 %}",
+        "host: {failure_rate: 0.5 %/day, repair: {kind: exponential, mean: 1 h}}",
+        "failures.host.repair",
+        "is the repair of hosts already",
+        ("repair.two_stage={manual_share: 80 %}",),
+    ),
+    Case(
+        "parts of what never fails",
+        "spares: {kind: none}",
+        "repair: {parts: {rack: {stock: 1}}}",
+        "repair.parts.rack",
+        "no rack fails",
     ),
     Case("bad hosts", "failures:\n", "failures:\n  bad_hosts: {share: 140 %}\n", "failures.bad_hosts.share", ""),
     Case(
