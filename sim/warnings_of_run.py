@@ -60,7 +60,7 @@ def _hosts_up(scenario: Scenario) -> Iterator[str]:
     repair = scenario.repair
     waits = repair.crews is not None or repair.retire is not None
     if scenario.study.operations is not None and (waits or repair.parts != type(repair.parts)()):
-        yield "hosts up is by the law of their lives and repairs: waits for crews and parts, and retirement, come on top"
+        yield "hosts up is by their law alone: waits for crews and parts, and retirement, come on top"
 
 
 def _queues(results: Sequence[PointResult]) -> Iterator[str]:

@@ -137,7 +137,7 @@ def test_no_jobs_and_none_that_finish(scenario_file: Path, tmp_path: Path) -> No
     assert measures["goodput"] == measures["jobs_arrived"] == 0
     assert "no job has arrived" in empty.sentence
     assert (tmp_path / "none" / "report.html").stat().st_size > 10_000
-    long = [*base, "jobs.streams.0.durations={kind: exponential, mean: 3650 d}", "jobs.streams.0.load=10000 %"]
+    long = [*base, "jobs.streams.0.durations={kind: exponential, mean: 3650 d}", "jobs.streams.0.load=5000 %"]
     unfinished = run(load_scenario(scenario_file, long), workers=1).tables["operations"].set_index("measure")["value"]
     assert unfinished[["slowdown_mean"]].isna().all()
     assert unfinished["goodput"] > 0
