@@ -54,13 +54,20 @@ def split_advice(text: str) -> tuple[str, str]:
     return (parts[0], parts[1]) if len(parts) == 2 else (text, "")
 
 
+NAMED_MAX = 40
+"""More known words than this are not listed in one line."""
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
     """Advice for an unknown word: the nearest known one, or the list of them."""
     near = difflib.get_close_matches(word.lower(), [name.lower() for name in known], n=1, cutoff=0.55)
     if near:
         match = next(name for name in known if name.lower() == near[0])
         return f"write `{match}`" + (f" (known: {', '.join(known)})" if 1 < len(known) <= 12 else "")
-    return f"write one of {', '.join(known)}" if known else "remove it"
+    if not known:
+        return "remove it"
+    further = f" and {len(known) - NAMED_MAX} more" if len(known) > NAMED_MAX else ""
+    return f"write one of {', '.join(known[:NAMED_MAX])}{further}"
 
 
 def faults_of(error: ValidationError, document: Document, schema: Callable[[], dict[str, Any]]) -> list[Fault]:
