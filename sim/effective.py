@@ -87,7 +87,7 @@ FURTHER = (
     "failures.bad_hosts", "failures.power_domain", "failures.pod", "failures.slow_hosts", "failures.corruption",
     "failures.flapping_in_rack_links", "failures.flapping_optical_ends", "health.false_alarms", "health.preflight",
     "health.screening", "repair.crews_of", "repair.parts", "repair.two_stage", "repair.retire", "maintenance.cubes",
-    "maintenance.switches", "spares",
+    "maintenance.switches",
 )  # fmt: skip
 """Sections that are off unless named: printed where they are on."""
 
@@ -99,7 +99,7 @@ def _further(scenario: Scenario) -> Iterator[Setting]:
         section, _, name = key.partition(".")
         value = written[section].get(name) if name else written[section]
         text = ", ".join(_flat(value)) if isinstance(value, dict) else ""
-        if text and text != "kind none, cubes 0, swap 60 s":
+        if text:
             yield key, text, ""
 
 
@@ -142,6 +142,8 @@ def _operations(scenario: Scenario) -> Iterator[Setting]:
         yield "jobs without end", f"{count} x {shape}", ""
     yield "scheduling", f"{scenario.scheduling.queue.kind}, {scenario.scheduling.placement.kind}", ""
     yield "checkpoints", scenario.checkpoint.kind, ""
+    if scenario.spares.cubes:
+        yield "spares", f"{scenario.spares.cubes} cubes, {scenario.spares.kind}", ""
     yield "operations: replications", _histories(scenario, study.replications, study.horizon), ""
 
 

@@ -50,7 +50,32 @@ class NoCheckpoints:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedCheckpoints:
+class _Saving:
+    """What checkpoints cost: complete after `save` s; `blocking` stops the job for all of it, else for `stall` s."""
+
+    save: Seconds = 60.0
+    stall: Seconds = 0.0
+    mode: Mode = "blocking"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no time, and a stall longer than the save."""
+        _check_times(self)
+        if self.stall > self.save:
+            raise ValueError(f"a stall of {self.stall} s is longer than the save of {self.save} s that it is a part of")
+
+    @property
+    def save_s(self) -> float:
+        """Seconds until a checkpoint is complete."""
+        return self.save
+
+    @property
+    def stall_s(self) -> float:
+        """Seconds for which a checkpoint stops the job."""
+        return self.save if self.mode == "blocking" else self.stall
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedCheckpoints(_Saving):
     """A checkpoint after every `interval` s of running; complete after `save` s.
 
     `blocking` stops the job for all of `save`; `asynchronous` for `stall` s, and the job runs on while the rest is
@@ -59,27 +84,12 @@ class FixedCheckpoints:
 
     kind: Literal["fixed"] = "fixed"
     interval: Seconds = 1800.0
-    save: Seconds = 60.0
-    stall: Seconds = 0.0
-    mode: Mode = "blocking"
 
     def __post_init__(self) -> None:
         """Refuse what is no time, and an interval of nothing."""
-        _check_times(self)
+        super().__post_init__()
         if self.interval <= 0:
             raise ValueError("interval must be above 0 s: leave checkpoints out with kind none")
-        if self.stall > self.save:
-            raise ValueError(f"a stall of {self.stall} s is longer than the save of {self.save} s that it is a part of")
-
-    @property
-    def save_s(self) -> float:
-        """Seconds until a checkpoint is complete."""
-        return self.save
-
-    @property
-    def stall_s(self) -> float:
-        """Seconds for which a checkpoint stops the job."""
-        return self.save if self.mode == "blocking" else self.stall
 
     def interval_s(self, mean_between_losses_s: float) -> float | None:
         """Seconds of running between the starts of checkpoints; one save at a time."""
@@ -87,7 +97,7 @@ class FixedCheckpoints:
 
 
 @dataclass(frozen=True, kw_only=True)
-class YoungCheckpoints:
+class YoungCheckpoints(_Saving):
     """Checkpoints at Young's interval for the rate at which the job is lost: sqrt(2 M C), C what one costs.
 
     C is the time for which a checkpoint stops the job; asynchronous ones follow each other at least `save` s apart.
@@ -95,27 +105,12 @@ class YoungCheckpoints:
     """
 
     kind: Literal["young"] = "young"
-    save: Seconds = 60.0
-    stall: Seconds = 0.0
-    mode: Mode = "blocking"
 
     def __post_init__(self) -> None:
         """Refuse what is no time, and a save of nothing."""
-        _check_times(self)
+        super().__post_init__()
         if self.save <= 0:
             raise ValueError("save must be above 0 s: Young's interval for checkpoints that cost nothing is nothing")
-        if self.stall > self.save:
-            raise ValueError(f"a stall of {self.stall} s is longer than the save of {self.save} s that it is a part of")
-
-    @property
-    def save_s(self) -> float:
-        """Seconds until a checkpoint is complete."""
-        return self.save
-
-    @property
-    def stall_s(self) -> float:
-        """Seconds for which a checkpoint stops the job."""
-        return self.save if self.mode == "blocking" else self.stall
 
     def interval_s(self, mean_between_losses_s: float) -> float | None:
         """Seconds of running between the starts of checkpoints of a job with this mean time between losses."""

@@ -7,14 +7,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from sim.build import Setup, build_setup
 from sim.executors import map_tasks
 from sim.histories import ComponentKind
-from sim.large_job import LargeJobRun
 from sim.metrics.availability import expected_share, stacked
 from sim.metrics.intervals import Estimate
 from sim.metrics.replicas import ReplicaTimes, stacked_replicas
@@ -37,14 +36,15 @@ from sim.studies.delivered import (
     logged_hosts_up,
     sample_delivered,
 )
-from sim.studies.large_job import large_job_rows, sample_large_job
-from sim.studies.operations import OperationsSample, operations_count, operations_rows, sample_operations
+from sim.studies.large_job import large_job_count, large_job_rows, sample_large_job
+from sim.studies.operations import operations_count, operations_rows, sample_operations
 from sim.studies.promise import cliff_row, promise_rows
 from sim.studies.service_rows import serving_rows
 from sim.studies.serving import ServingOutcome, serving_study
 from sim.summary import summary_rows
 
 Row = dict[str, Any]
+R = TypeVar("R")
 Advance = Callable[[int, str], None]
 """Called with the number of tasks that have finished and what they were about."""
 
@@ -80,7 +80,10 @@ class PointRunner:
         tasks_of_promises = list(zip(setups, hosts, strict=True))
         promised = list(map_tasks(self.executor, promise_rows, tasks_of_promises))
         delivered = self._delivered(setups)
-        operated, large = self._operated(setups), self._large_jobs(setups)
+        counts = [operations_count(setup) for setup in setups]
+        operated = self._replications(setups, counts, sample_operations, "the pod in operation")
+        counts = [large_job_count(setup) for setup in setups]
+        large = self._replications(setups, counts, sample_large_job, "the very large job")
         serving = self._serving(first.scenario)
         for number, (point, setup) in enumerate(zip(points, setups, strict=True)):
             before: dict[str, list[Row]] = {"promise": promised[number]}
@@ -89,7 +92,10 @@ class PointRunner:
             if large[number]:
                 before["large_job"] = large_job_rows(setup, large[number], hosts[number])
             stages = [[0, *stage] for sample in operated[number][:1] for stage in sample.stages]
-            yield _point_result(point, setup, samples, before, delivered[number], serving, stages)
+            result = _point_result(point, setup, samples, before, delivered[number], serving, stages)
+            if operated[number]:
+                result.values["left_out"] = dict(operated[number][0].left_out)
+            yield result
 
     def _delivered(self, setups: Sequence[Setup]) -> list[dict[int, list[DeliveredSample]]]:
         """Per setup and slice size, the replications of the study `delivered`."""
@@ -109,32 +115,20 @@ class PointRunner:
             self.advance(1, "slices through failures")
         return found
 
-    def _operated(self, setups: Sequence[Setup]) -> list[list[OperationsSample]]:
-        """Per setup the replications of the study `operations`."""
-        found: list[list[OperationsSample]] = [[] for _ in setups]
-        if setups[0].scenario.study.operations is None:
-            return found
+    def _replications(
+        self, setups: Sequence[Setup], counts: Sequence[int], sample: Callable[[Setup, int], R], about: str
+    ) -> list[list[R]]:
+        """Per setup so many replications of a study, all of them as tasks at once."""
         tasks = [
             (number, (setup, replication))
-            for number, setup in enumerate(setups)
-            for replication in range(operations_count(setup))
+            for number, (setup, count) in enumerate(zip(setups, counts, strict=True))
+            for replication in range(count)
         ]
-        results = map_tasks(self.executor, sample_operations, [given for _, given in tasks])
-        for (number, _), sample in zip(tasks, results, strict=True):
-            found[number].append(sample)
-            self.advance(1, "the pod in operation")
-        return found
-
-    def _large_jobs(self, setups: Sequence[Setup]) -> list[list[LargeJobRun]]:
-        """Per setup the runs of the study `large_job`."""
-        found: list[list[LargeJobRun]] = []
-        for setup in setups:
-            study = setup.scenario.study.large_job
-            tasks = [] if study is None else [(setup, replication) for replication in range(study.replications)]
-            found.append([])
-            for played in map_tasks(self.executor, sample_large_job, tasks):
-                found[-1].append(played)
-                self.advance(1, "the very large job")
+        found: list[list[R]] = [[] for _ in setups]
+        results = map_tasks(self.executor, sample, [given for _, given in tasks])
+        for (number, _), one in zip(tasks, results, strict=True):
+            found[number].append(one)
+            self.advance(1, about)
         return found
 
     def _serving(self, scenario: Scenario) -> ServingOutcome | None:

@@ -208,7 +208,7 @@ FAILURES_FELT = TableSpec(
         FABRIC,
         HOST,
         Column("kind", DType.TEXT, "", "kind of the component that failed"),
-        Column("failures", DType.FLOAT, "", "failures, mean over replications"),
+        Column("failures", DType.FLOAT, "", "failures from the start of the run, mean over replications"),
         Column("felt", DType.FLOAT, "", "of them those that stopped a running job"),
         Column("jobs_lost", DType.FLOAT, "", "losses of running jobs that they caused"),
         Column("chips_per_failure", DType.FLOAT, "chips", "chips of the jobs that one failure stops: its blast radius"),

@@ -19,6 +19,7 @@ def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[
     return [
         *_idle_keys(scenario, points, results),
         *_hosts_up(scenario),
+        *_jobs_left_out(results),
         *_queues(results),
         *_losses_left_out(points, results),
         *_disagreements(results),
@@ -61,6 +62,25 @@ def _hosts_up(scenario: Scenario) -> Iterator[str]:
     waits = repair.crews is not None or repair.retire is not None
     if scenario.study.operations is not None and (waits or repair.parts != type(repair.parts)()):
         yield "hosts up is by their law alone: waits for crews and parts, and retirement, come on top"
+
+
+_LEFT_OUT = {
+    "no_size": "the log does not know their processors",
+    "no_run_time": "the log does not know their run time",
+    "no_slice": "the rule has no slice for them",
+    "shape": "the pod has no such shape",
+    "resource": "the pod is too small",
+}
+
+
+def _jobs_left_out(results: Sequence[PointResult]) -> Iterator[str]:
+    """Jobs of a log that never reach the pod, by reason, each text once."""
+    texts = {
+        f"jobs of the log left out: {count:,}, {_LEFT_OUT[reason]}": None
+        for result in results
+        for reason, count in result.values.get("left_out", {}).items()
+    }
+    yield from texts
 
 
 def _queues(results: Sequence[PointResult]) -> Iterator[str]:

@@ -114,9 +114,9 @@ def recovery_us_by_stage(trace: Trace) -> dict[Stage, int]:
     return total
 
 
-def circuits_made(trace: Trace) -> int:
-    """Circuits that were made in all."""
-    return sum(row[6] for row in trace.rows if row[1] == Verb.CONNECT)
+def circuits_made(trace: Trace, warmup_us: int = 0) -> int:
+    """Circuits that were made after the warm-up."""
+    return sum(row[6] for row in trace.rows if row[1] == Verb.CONNECT and row[0] >= warmup_us)
 
 
 def reroute_share(trace: Trace, warmup_us: int = 0) -> float:
@@ -199,7 +199,7 @@ class OperationsSummary:
 
 
 def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -> OperationsSummary:
-    """All measures of a run; jobs that arrived in the warm-up are left out, chip-time is counted after it."""
+    """All measures of a run: jobs that arrived after the warm-up, and chip-time and events after it."""
     chip_us = chip_us_by_use(trace, warmup_us)
     counted = [ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]
     waits = [ledger.waited_us for ledger in counted if not ledger.rejected]
@@ -217,9 +217,9 @@ def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -
         wait_s=float(np.mean(waits)) / 1e6 if waits else math.nan,
         slowdown=float(np.mean(slowdowns)) if slowdowns else math.nan,
         ettr=_share(sum(ledger.chips * ledger.us[Use.USEFUL] for ledger in ran), wall),
-        losses=sum(ledger.losses for ledger in counted),
-        preemptions=sum(ledger.preemptions for ledger in counted),
-        circuits=circuits_made(trace),
+        losses=sum(loss.lost_us >= warmup_us for loss in losses(trace)),
+        preemptions=sum(row[1] == Verb.PREEMPT and row[0] >= warmup_us for row in trace.rows),
+        circuits=circuits_made(trace, warmup_us),
         reroute_share=reroute_share(trace, warmup_us),
     )
 

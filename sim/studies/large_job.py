@@ -8,9 +8,15 @@ from typing import Any
 from sim.build import Setup
 from sim.large_job import LargeJobRun, play_large_job
 from sim.measure_names import LARGE_JOB_MEASURES
-from sim.metrics.intervals import mean_estimate
+from sim.metrics.measure_rows import rows_of_measures
 
 Row = dict[str, Any]
+
+
+def large_job_count(setup: Setup) -> int:
+    """Runs of the study; 0 where it is not asked for."""
+    study = setup.scenario.study.large_job
+    return 0 if study is None else study.replications
 
 
 def sample_large_job(setup: Setup, replication: int) -> LargeJobRun:
@@ -22,20 +28,6 @@ def sample_large_job(setup: Setup, replication: int) -> LargeJobRun:
 
 def large_job_rows(setup: Setup, runs: Sequence[LargeJobRun], host_availability: float) -> list[Row]:
     """Rows of the table `large_job`: means over runs with 95 % intervals."""
-    rows = []
-    for measure, (unit, better) in LARGE_JOB_MEASURES.items():
-        estimate = mean_estimate([getattr(run, measure.removeprefix("large_job_")) for run in runs])
-        rows.append(
-            {
-                "fabric": setup.fabric.value,
-                "host_availability": host_availability,
-                "measure": measure,
-                "unit": unit,
-                "value": estimate.value,
-                "ci_low": estimate.ci_low,
-                "ci_high": estimate.ci_high,
-                "n": estimate.n,
-                "better": better,
-            }
-        )
-    return rows
+    place = {"fabric": setup.fabric.value, "host_availability": host_availability}
+    values = {name: [getattr(run, name.removeprefix("large_job_")) for run in runs] for name in LARGE_JOB_MEASURES}
+    return [place | row for row in rows_of_measures(LARGE_JOB_MEASURES, values.__getitem__)]

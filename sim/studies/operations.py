@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,8 +13,8 @@ from sim.histories import US_PER_S, Lives
 from sim.job_plans import plan_jobs
 from sim.measure_names import OPERATIONS_MEASURES
 from sim.metrics.cube_story import CubeStretch, cube_stretches
-from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.ledger import JobLedger, job_ledgers
+from sim.metrics.measure_rows import rows_of_measures
 from sim.metrics.operations import BlastRadius, OperationsSummary, blast_radius, recovery_us_by_stage, summary_of
 from sim.metrics.uses import OPERATOR_NAMES, Use
 from sim.processes.failures import Source
@@ -48,7 +46,8 @@ class SizeCounts(NamedTuple):
 class OperationsSample:
     """One replication: measures by name, chip-microseconds by use, jobs by size, failures by kind, recovery by stage.
 
-    `stretches` and `stages` of the first replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
+    `left_out` counts the jobs of a log that never reach the pod, by reason. `stretches` and `stages` of the first
+    replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
     """
 
     replication: int
@@ -57,7 +56,7 @@ class OperationsSample:
     sizes: Mapping[int, SizeCounts]
     blast: Mapping[str, BlastRadius]
     recovery_us: Mapping[Stage, int]
-    unplanned: Mapping[str, int]
+    left_out: Mapping[str, int]
     stretches: tuple[CubeStretch, ...] = ()
     stages: tuple[tuple[int, str, int, int], ...] = ()
 
@@ -104,7 +103,7 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
         sizes=_sizes([ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]),
         blast=blast_radius(trace, ledgers),
         recovery_us=recovery_us_by_stage(trace),
-        unplanned={rejected.reason: rejected.count for rejected in plan.rejected},
+        left_out={rejected.reason: rejected.count for rejected in plan.rejected},
         stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
         stages=tuple(_stages(trace)) if first else (),
     )
@@ -164,7 +163,7 @@ def operations_rows(
     """Rows of all tables of the study for one sweep point."""
     place = {"fabric": setup.fabric.value, "host_availability": host_availability}
     tables = {
-        "operations": _measure_rows(samples),
+        "operations": rows_of_measures(OPERATIONS_MEASURES, lambda name: [sample.measures[name] for sample in samples]),
         "operations_chip_hours": _chip_hour_rows(samples),
         "job_sizes": _size_rows(samples),
         "failures_felt": _failure_rows(samples),
@@ -172,26 +171,6 @@ def operations_rows(
         "cube_story": _story_rows(samples[0]),
     }
     return {name: [place | row for row in rows] for name, rows in tables.items()}
-
-
-def _measure_rows(samples: Sequence[OperationsSample]) -> list[Row]:
-    """Means over the replications in which there is something to measure; blank where there is none."""
-    rows = []
-    for measure, (unit, better) in OPERATIONS_MEASURES.items():
-        values = [sample.measures[measure] for sample in samples if not math.isnan(sample.measures[measure])]
-        estimate = mean_estimate(values) if values else Estimate(value=math.nan, n=0)
-        rows.append(
-            {
-                "measure": measure,
-                "unit": unit,
-                "value": estimate.value,
-                "ci_low": estimate.ci_low,
-                "ci_high": estimate.ci_high,
-                "n": estimate.n,
-                "better": better,
-            }
-        )
-    return rows
 
 
 def _chip_hour_rows(samples: Sequence[OperationsSample]) -> list[Row]:
@@ -247,17 +226,15 @@ def _failure_rows(samples: Sequence[OperationsSample]) -> list[Row]:
 
 
 def _recovery_rows(samples: Sequence[OperationsSample]) -> list[Row]:
-    losses = Counter[str]()
-    for sample in samples:
-        losses["all"] += sum(one.jobs for one in sample.blast.values())
-    if not losses["all"]:
+    losses = sum(one.jobs for sample in samples for one in sample.blast.values())
+    if not losses:
         return []
     spent = {stage: sum(sample.recovery_us[stage] for sample in samples) for stage in RECOVERY_STAGES}
     whole = sum(spent.values())
     return [
         {
             "stage": stage.value,
-            "seconds_per_loss": spent_us / US_PER_S / losses["all"],
+            "seconds_per_loss": spent_us / US_PER_S / losses,
             "share": spent_us / whole if whole else 0.0,
         }
         for stage, spent_us in spent.items()
@@ -278,7 +255,8 @@ def _story_rows(sample: OperationsSample) -> list[Row]:
 
 
 def operations_count(setup: Setup) -> int:
-    """Replications of the study; of a log of failures as many as there are shuffles."""
+    """Replications of the study, 0 where it is not asked for; of a log of failures as many as there are shuffles."""
     study, log = setup.scenario.study.operations, setup.scenario.failures.log
-    assert study is not None
+    if study is None:
+        return 0
     return study.replications if log is None else log.shuffles

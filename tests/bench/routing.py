@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -43,5 +44,5 @@ def routing_cases() -> dict[str, dict[str, float]]:
             shape = parse_shape(text)
             torus = torus_of_shape(shape)
             links = link_numbers(torus, dead_links_of_switch(shape, 2, 5))
-            found[name][text] = _seconds(lambda work=work, torus=torus, links=links: work(torus, links))  # type: ignore[misc]
+            found[name][text] = _seconds(partial(work, torus, links))
     return found

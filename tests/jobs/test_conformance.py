@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
-from numpy.typing import NDArray
 
 import opticube
 from topology.fabric import Fabric
@@ -53,7 +52,7 @@ class Mine:
         if self.fault == "idle":
             return [Preempt(job=waiting[0])] if waiting else []
         if self.fault == "words":
-            return ["start"] if waiting else []  # type: ignore[list-item]
+            return cast("list[Decision]", ["start"] if waiting else [])
         return [Start(job=view.running[0].job)] if not waiting and view.running else []
 
 
@@ -97,8 +96,8 @@ class MyPlace:
         fabric: Fabric,
         pod: Pod,
         shape: Shape,
-        free_hosts: NDArray,
-        avoid_cubes: Mask | None = None,  # type: ignore[type-arg]
+        free_hosts: Mask,
+        avoid_cubes: Mask | None = None,
     ) -> Placement | None:
         """Choose as the fault has it."""
         found = place(fabric, pod, shape, free_hosts, avoid_cubes)

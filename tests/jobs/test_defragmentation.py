@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -87,9 +89,10 @@ def test_plans_on_random_pods_are_possible() -> None:
 
 def test_impossible_numbers_are_refused() -> None:
     """Goal: nonsense stops early. Method: one bad value at a time."""
-    for values in ({"least_wait": -1.0}, {"move": float("nan")}, {"tried": 0}, {"tried": True}):
+    bad: list[dict[str, Any]] = [{"least_wait": -1.0}, {"move": float("nan")}, {"tried": 0}, {"tried": True}]
+    for values in bad:
         with pytest.raises(ValueError, match="write a"):
-            Defragmentation(**values)  # type: ignore[arg-type]
+            Defragmentation(**values)
 
 
 def test_a_fitting_is_a_picture() -> None:
@@ -101,8 +104,10 @@ def test_a_fitting_is_a_picture() -> None:
     assert (room.free_chips, after.free_chips) == (224, 160)
     assert after.after_end([one.id]).free_chips == 224
     assert after.held_by(one.id)[0].tolist() == list(range(32, 48))
+    spot = room.spot(one)
+    assert spot is not None
     with pytest.raises(ValueError, match="some are taken"):
-        after.with_job(one, room.spot(one))  # type: ignore[arg-type]
+        after.with_job(one, spot)
     with pytest.raises(ValueError, match="given back"):
         room.after_end([0]).after_end([0])
     with pytest.raises(KeyError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from topology.pod import POD_GENERATIONS, FlatPod, Pod
 from topology.policies import FirstFit
 from workloads.jobs.demand import JobTraits, draw_jobs, jobs_always_in_demand
 from workloads.jobs.durations import PhillyDurations
-from workloads.jobs.job import JobKind, make_job
+from workloads.jobs.job import Job, JobKind, make_job
 from workloads.jobs.job_arrivals import AnyArrivals, GammaArrivals, PoissonArrivals, WeeklyArrivals, arrivals_before
 from workloads.jobs.job_plan import JobPlan, plan_of
 from workloads.jobs.profiles import PROFILES, JobProfile
@@ -64,7 +66,7 @@ def test_draws_do_not_depend_on_what_else_is_asked() -> None:
     """Goal: paired comparisons. Method: a longer horizon appends; twice the rate halves all times; another mix leaves
     arrivals and work alone."""
 
-    def drawn(days: float, rate: float = RATE, mix: November2022 | SlicesByShare | None = None) -> list:  # type: ignore[type-arg]
+    def drawn(days: float, rate: float = RATE, mix: November2022 | SlicesByShare | None = None) -> list[Job]:
         return draw_jobs(V4, arrivals=PoissonArrivals(rate=rate), slices=mix or November2022(),
                          durations=Weibull(shape=0.7, mean=5 * 3600.0), horizon_us=round(days * DAY_S * 1e6),
                          uniforms=Streams(4, 0).uniforms)  # fmt: skip
@@ -142,9 +144,10 @@ def test_profiles() -> None:
         "quick": 64,
     }
     assert sum(profile.shape.chips for profile in PROFILES.values()) <= V4.chips
-    for values in ({"slice": "5x5x5"}, {"all_to_all": 2.0}, {"restore": -1.0}, {"name": ""}):
+    bad: list[dict[str, Any]] = [{"slice": "5x5x5"}, {"all_to_all": 2.0}, {"restore": -1.0}, {"name": ""}]
+    for values in bad:
         with pytest.raises((ValueError, InputError)):
-            JobProfile(**{"name": "x", "slice": "4x4x4", **values})  # type: ignore[arg-type]
+            JobProfile(**{"name": "x", "slice": "4x4x4", **values})
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,7 @@ def test_profiles() -> None:
         lambda: arrivals_before(PoissonArrivals(rate=1e6), 1e9, Streams(1, 0).uniforms, "jobs.arrivals"),
     ],
 )
-def test_impossible_demand_is_refused(make: object) -> None:
+def test_impossible_demand_is_refused(make: Callable[[], object]) -> None:
     """Goal: nonsense stops early, with what to write. Method: one bad value at a time."""
     with pytest.raises((ValueError, InputError), match=r"write|must be"):
-        make()  # type: ignore[operator]
+        make()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -261,10 +261,10 @@ def test_a_policy_that_starts_what_does_not_fit_is_told() -> None:
     [lambda: Easy(order="longest"), lambda: FairShare(shares={"a": 0.0}), lambda: FairShare(shares={"a": math.nan}),
      lambda: make_job(1, Pod(cubes=1), 64, work_us=-1), lambda: make_job(1, Pod(cubes=1), 64, arrival_us=-1)],
 )  # fmt: skip
-def test_impossible_policies_and_jobs_are_refused(make: object) -> None:
+def test_impossible_policies_and_jobs_are_refused(make: Callable[[], object]) -> None:
     """Goal: nonsense stops early. Method: one bad value at a time."""
     with pytest.raises(ValueError, match=r"write|must be"):
-        make()  # type: ignore[operator]
+        make()
 
 
 def test_decisions_are_values() -> None:

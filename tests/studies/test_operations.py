@@ -9,11 +9,13 @@ import pytest
 
 from sim.build import build_setup
 from sim.metrics.cube_story import cube_stretches
+from sim.metrics.jobs import losses
 from sim.report.plots import draw_pictures
 from sim.result import Result
 from sim.scenario import expand, load_scenario
 from sim.simulation import run
-from sim.studies.operations import play_operations
+from sim.studies.operations import play_operations, sample_operations
+from sim.trace import Trace
 from tests.scenario.bad_scenarios import Case
 from topology.errors import InputError
 
@@ -100,6 +102,35 @@ def test_pictures_words_and_page(scenario_file: Path, result: Result, tmp_path: 
         workers=1,
     )
     assert "wait" in draw_pictures(swept.tables, narrow=False)
+
+
+def test_rates_per_day_are_of_what_happens_after_the_warm_up(scenario_file: Path) -> None:
+    """Goal: events and days belong together, whoever arrived before. Method: counts of the log's rows after it."""
+    setup = build_setup(expand(load_scenario(scenario_file, ["run.warmup=4 d"]))[0].scenario)
+    _, trace = play_operations(setup, 0)
+    measures, warmup_us = sample_operations(setup, 0).measures, 4 * 86_400_000_000
+    made = sum(row[6] for row in trace.rows if row[1] == "connect" and row[0] >= warmup_us)
+    assert measures["circuits_per_day"] == pytest.approx(made / 6)
+    lost = [loss for loss in losses(trace) if loss.lost_us >= warmup_us]
+    assert measures["job_losses_per_day"] == pytest.approx(len(lost) / 6)
+    assert {loss.job for loss in lost} & set(trace_jobs_before(trace, warmup_us))
+
+
+def trace_jobs_before(trace: Trace, until_us: int) -> list[int]:
+    """Jobs that arrived before an instant."""
+    return [row[4] for row in trace.rows if row[1] == "submit" and row[0] < until_us]
+
+
+def test_jobs_of_a_log_that_fit_nowhere_are_told(scenario_file: Path, tmp_path: Path) -> None:
+    """Goal: what does not fit is reported. Method: a log of three jobs, one of odd size under the exact rule."""
+    lines = [f"{n} {n} -1 60 {size} -1 -1 {size} 60 -1 1 1 1 1 1 1 -1 -1" for n, size in ((1, 64), (2, 65), (3, 64))]
+    log = tmp_path / "jobs.swf"
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    jobs = f"jobs={{log: {{path: {log}, rule: {{kind: exact}}}}}}"
+    result = run(load_scenario(scenario_file, [jobs, "run.warmup=0 s", "study.operations.replications=2"]), workers=1)
+    assert "jobs of the log left out: 1, the rule has no slice for them" in result.warnings
+    measures = result.tables["operations"]
+    assert (measures.loc[measures["measure"] == "jobs_arrived", "value"] == 2).all()
 
 
 def test_the_story_of_cubes_agrees_with_the_chip_hours(scenario_file: Path) -> None:
