@@ -146,8 +146,8 @@ class AzureConversation:
         u_answer = uniforms(f"{stream}.{ANSWERS}", 0, count)
         prompts = np.interp(u_prompt, prompt_probabilities(), prompt_quantiles())
         answers = _table_answers(u_prompt, u_answer)
-        lengths = [np.maximum(np.rint(values), 1).astype(np.int64) for values in (prompts, answers)]
-        return Requests(arrival_times_ns(gaps, rate_per_s), *lengths)
+        inputs, outputs = (np.maximum(np.rint(values), 1).astype(np.int64) for values in (prompts, answers))
+        return Requests(arrival_times_ns(gaps, rate_per_s), inputs, outputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +183,7 @@ class TraceRequests:
         rounds, places = np.divmod(np.arange(count, dtype=np.int64), requests.count)
         period_ns = int(scaled[-1]) + round(1e9 / rate_per_s)
         arrivals = scaled[places] + rounds * period_ns
-        return Requests(arrivals, requests.input_tokens[places], requests.output_tokens[places])
+        return requests.picked(places, arrivals)
 
 
 RequestLaw: TypeAlias = PoissonRequests | GammaRequests | AzureConversation | TraceRequests

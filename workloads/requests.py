@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from topology.errors import Fault, InputError
+from topology.errors import Fault, InputError, refuse
 
 MAX_TOKENS = 2**40
 """Above any request: keeps sums of lengths far from the end of int64."""
@@ -23,14 +23,21 @@ class Requests:
     """Requests in order of arrival: `arrival_ns` from the start of the window, lengths in tokens (int64).
 
     Arrivals do not fall (equal times keep their order); prompts and answers have at least one token.
+
+    Where prompts share prefixes, request i names the blocks of its prompt, each of `hash_block_tokens` tokens, by the
+    numbers `hash_ids[hash_offsets[i] : hash_offsets[i + 1]]`: equal leading numbers are equal leading tokens. The last
+    block may be partial; blocks past the last number are shared with nobody. All three are None without prefixes.
     """
 
     arrival_ns: NDArray[np.int64]
     input_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
+    hash_ids: NDArray[np.int64] | None = None
+    hash_offsets: NDArray[np.int64] | None = None
+    hash_block_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Check lengths, order and signs; raise InputError naming the first request that is wrong."""
+        """Check lengths, order, signs and hashes; raise InputError naming the first request that is wrong."""
         sizes = {self.arrival_ns.size, self.input_tokens.size, self.output_tokens.size}
         if len(sizes) != 1:
             raise InputError(Fault("requests", "arrivals and lengths differ in number", "give one of each per request"))
@@ -44,6 +51,28 @@ class Requests:
         faults = [Fault(f"request {int(np.argmax(bad))}", what, write) for bad, what, write in checks if np.any(bad)]
         if faults:
             raise InputError(faults)
+        self._check_hashes()
+
+    def _check_hashes(self) -> None:
+        ids, offsets, block = self.hash_ids, self.hash_offsets, self.hash_block_tokens
+        if ids is None or offsets is None or block is None:
+            if not (ids is None and offsets is None and block is None):
+                what = "prefix hashes come with their offsets and the tokens of a block"
+                raise refuse("requests", what, "give all three or none")
+            return
+        if block < 1:
+            raise refuse("requests", f"{block} tokens in a block of a prefix", "give at least 1")
+        counts = np.diff(offsets)
+        if offsets.size != self.count + 1 or offsets[0] != 0 or offsets[-1] != ids.size or np.any(counts < 0):
+            what = "offsets of prefix hashes do not cut them into one piece per request"
+            raise refuse("requests", what, "give the running sum of their numbers, from 0")
+        many = counts > -(-self.input_tokens // block)
+        if np.any(many):
+            where = f"request {int(np.argmax(many))}"
+            raise refuse(where, "has more prefix hashes than blocks of its prompt", "give one per block")
+        if np.any(ids < 0):
+            where = f"request {int(np.searchsorted(offsets, np.argmax(ids < 0), side='right')) - 1}"
+            raise refuse(where, "has a prefix hash below 0", "number blocks from 0")
 
     @property
     def count(self) -> int:
@@ -59,7 +88,23 @@ class Requests:
 
     def first(self, count: int) -> Requests:
         """The first `count` requests."""
-        return Requests(self.arrival_ns[:count], self.input_tokens[:count], self.output_tokens[:count])
+        return self.picked(np.arange(min(count, self.count)), self.arrival_ns[:count])
+
+    def picked(self, places: NDArray[np.int64], arrival_ns: NDArray[np.int64]) -> Requests:
+        """The requests at `places` (some perhaps often, some never), arriving at `arrival_ns`."""
+        lengths = self.input_tokens[places], self.output_tokens[places]
+        if self.hash_ids is None or self.hash_offsets is None:
+            return Requests(arrival_ns, *lengths)
+        starts = self.hash_offsets[places]
+        counts = self.hash_offsets[places + 1] - starts
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        ids = self.hash_ids[np.repeat(starts, counts) + within]
+        return Requests(arrival_ns, *lengths, ids, offsets, self.hash_block_tokens)
+
+    def arriving(self, arrival_ns: NDArray[np.int64]) -> Requests:
+        """The same requests at other times, one for each."""
+        return replace(self, arrival_ns=arrival_ns)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -209,3 +209,35 @@ def test_broken_requests_are_refused() -> None:
     with pytest.raises(InputError, match="request 0: has an empty answer"):
         Requests(good, good, np.array([0, 1, 1]))
     assert Requests(good[:1], good[:1], good[:1]).rate_per_s == 0.0
+
+
+def test_prefix_hashes_go_with_their_requests() -> None:
+    """Goal: who picks, repeats or cuts requests keeps each one's hashes. Method: three requests of 2, 0, 3 hashes."""
+    times, tokens, ids = np.array([1, 2, 3]), np.array([9, 9, 9]), np.array([7, 8, 7, 9, 4])
+    requests = Requests(times, tokens, tokens, ids, np.array([0, 2, 2, 5]), 4)
+    again = requests.picked(np.array([2, 1, 0, 2]), np.array([1, 1, 2, 5]))
+    assert again.hash_ids is not None
+    assert again.hash_offsets is not None
+    assert again.hash_ids.tolist() == [7, 9, 4, 7, 8, 7, 9, 4]
+    assert again.hash_offsets.tolist() == [0, 3, 3, 5, 8]
+    assert again.hash_block_tokens == 4
+    two = requests.first(2)
+    assert two.hash_ids is not None
+    assert two.hash_ids.tolist() == [7, 8]
+    assert requests.arriving(times + 1).hash_ids is ids
+
+
+def test_broken_hashes_are_refused() -> None:
+    """Goal: wrong hashes never reach a cache. Method: one fault each."""
+    good, ids, offsets = np.array([1, 2]), np.array([0, 1]), np.array([0, 1, 2])
+    with pytest.raises(InputError, match="all three or none"):
+        Requests(good, good, good, ids)
+    with pytest.raises(InputError, match="0 tokens in a block"):
+        Requests(good, good, good, ids, offsets, 0)
+    for bad in ([0, 1], [1, 1, 2], [0, 1, 1], [0, 3, 2]):
+        with pytest.raises(InputError, match="one piece per request"):
+            Requests(good, good, good, ids, np.array(bad), 16)
+    with pytest.raises(InputError, match="request 0: has more prefix hashes than blocks"):
+        Requests(good, good, good, ids, np.array([0, 2, 2]), 16)
+    with pytest.raises(InputError, match="request 1: has a prefix hash below 0"):
+        Requests(good, good, good, np.array([0, -1]), offsets, 16)

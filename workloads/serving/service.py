@@ -327,7 +327,7 @@ def at_rate(requests: Requests, factor: float) -> Requests:
         scaled = requests.arrival_ns / factor
     few = requests.first(max(1, int(np.searchsorted(scaled, LATEST_NS))))
     arrival_ns = np.rint(np.minimum(scaled[: few.count], LATEST_NS)).astype(np.int64)
-    return Requests(arrival_ns, few.input_tokens, few.output_tokens)
+    return few.arriving(arrival_ns)
 
 
 def capacity_requests_per_s(config: ServiceConfig, requests: Requests, attainment: float = 0.9) -> float:
@@ -363,6 +363,6 @@ def capacity_requests_per_s(config: ServiceConfig, requests: Requests, attainmen
 def saturated_requests_per_s(config: ServiceConfig, requests: Requests) -> float:
     """Requests per second that one replica completes when all `requests` wait for it from the start."""
     one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=False)
-    at_once = Requests(np.zeros(requests.count, dtype=np.int64), requests.input_tokens, requests.output_tokens)
+    at_once = requests.arriving(np.zeros(requests.count, dtype=np.int64))
     measures = Service(one, at_once).finish()
     return measures.requests_per_s
