@@ -15,8 +15,8 @@ from sim.scenario_faults import nearest
 from sim.strict_yaml import parse_document
 from topology.errors import Fault, InputError, refuse
 from topology.pod import POD_GENERATIONS
-from workloads.chips import CHIPS
-from workloads.models import MODELS
+from workloads.catalogue.chips import CHIPS
+from workloads.catalogue.models import MODELS
 
 
 def load_all(names: Sequence[str], overrides: Sequence[str]) -> list[tuple[str, Scenario]]:

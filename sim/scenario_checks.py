@@ -23,10 +23,10 @@ from topology.errors import Fault, InputError
 from topology.fabric import Fabric
 from topology.pod import HOSTS_PER_CUBE, POD_GENERATIONS, AnyPod, FlatPod
 from topology.shape import parse_shape
-from workloads.chips import CHIPS
+from workloads.catalogue.chips import CHIPS
+from workloads.catalogue.models import MODELS
 from workloads.collectives import circuit_slice
 from workloads.kv_cache import require_fit
-from workloads.models import MODELS
 
 if TYPE_CHECKING:
     from sim.scenario import Scenario

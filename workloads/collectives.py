@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.errors import refuse
-from workloads.chips import Chip, Interconnect
+from workloads.catalogue.chip import Chip, Interconnect
 
 Seconds = NDArray[np.float64]
 

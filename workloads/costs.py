@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.errors import refuse
-from workloads.chips import Chip, Interconnect, StackConstants, constants_of
+from workloads.catalogue.chip import Chip, Interconnect
+from workloads.catalogue.model import BF16_BYTES, BYTES_PER_VALUE, Model
+from workloads.catalogue.stacks import StackConstants, constants_of
 from workloads.collectives import SliceNetwork, all_gather_s, all_to_all_s, reduce_scatter_s
-from workloads.models import BF16_BYTES, BYTES_PER_VALUE, Model
 from workloads.pass_costs import PARTS, PassCosts, token_grid
 
 Floats = NDArray[np.float64]

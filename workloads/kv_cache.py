@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from topology.errors import refuse
-from workloads.chips import Chip
+from workloads.catalogue.chip import Chip
+from workloads.catalogue.model import Model
 from workloads.collectives import SliceNetwork, circuit_slice
 from workloads.costs import Attention, bytes_per_value, kv_replication
-from workloads.models import Model
 
 BLOCK_TOKENS = 16
 """Tokens of one block: vLLM's default (Kwon et al., arXiv:2309.06180)."""

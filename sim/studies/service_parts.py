@@ -9,11 +9,11 @@ from sim.scenario_services import ServiceSection
 from sim.streams import Streams
 from topology.shape import Shape, parse_shape
 from workloads.arrivals import draw_requests
-from workloads.chips import CHIPS
+from workloads.catalogue.chips import CHIPS
+from workloads.catalogue.models import MODELS
 from workloads.collectives import circuit_slice
 from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory, smallest_slice_that_fits
-from workloads.models import MODELS
 from workloads.requests import Requests
 from workloads.serving.service import ServiceConfig, capacity_requests_per_s, saturated_requests_per_s
 

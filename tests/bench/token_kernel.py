@@ -15,11 +15,11 @@ import numpy as np
 
 from sim.streams import Streams
 from workloads.arrivals import arrival_times_ns, poisson_gaps
-from workloads.chips import chip_by_key
+from workloads.catalogue.chips import chip_by_key
+from workloads.catalogue.models import model_by_key
 from workloads.collectives import circuit_slice
 from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory
-from workloads.models import model_by_key
 from workloads.requests import Requests
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching
 from workloads.serving.router import LeastOutstanding

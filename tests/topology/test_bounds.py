@@ -22,7 +22,7 @@ from topology.measures import distances_from_origin, mean_hops_to_all
 from topology.pod import POD_GENERATIONS
 from topology.shape import Shape, parse_shape
 from topology.torus import Wraps, slice_graph, torus_graph
-from workloads.chips import TPU_V4
+from workloads.catalogue.tpus import TPU_V4
 from workloads.collectives import SliceNetwork, all_gather_s, all_reduce_s, all_to_all_s, hops
 
 # shape, diameter, mean hops over all chips, bound in GB/s: reference table of all-to-all at 50 GB/s links

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from topology.errors import InputError
 from topology.shape import Shape
-from workloads.chips import A100_80GB, TPU_V4
+from workloads.catalogue.gpus import A100_80GB
+from workloads.catalogue.tpus import TPU_V4
 from workloads.collectives import (
     SliceNetwork,
     all_gather_s,

@@ -10,7 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topology.errors import InputError
-from workloads.chips import A100_80GB, TPU_V4, StackConstants, constants_of
+from workloads.catalogue.gpus import A100_80GB
+from workloads.catalogue.model import Model
+from workloads.catalogue.model_table import LLAMA3_1_405B, LLAMA3_70B, PALM_540B
+from workloads.catalogue.stacks import StackConstants, constants_of
+from workloads.catalogue.tpus import TPU_V4
 from workloads.collectives import SliceNetwork, circuit_slice
 from workloads.costs import (
     Attention,
@@ -22,7 +26,6 @@ from workloads.costs import (
     kv_replication,
     replica_pass_costs,
 )
-from workloads.models import LLAMA3_1_405B, LLAMA3_70B, PALM_540B, Model
 from workloads.pass_costs import PARTS
 
 WS, WG = Layout.WEIGHT_STATIONARY_2D, Layout.WEIGHT_GATHERED_XYZ

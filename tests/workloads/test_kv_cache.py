@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topology.errors import InputError
-from workloads.chips import A100_80GB, TPU_V4
+from workloads.catalogue.gpus import A100_80GB
+from workloads.catalogue.model_table import LLAMA3_1_405B, LLAMA3_70B, PALM_540B
+from workloads.catalogue.tpus import TPU_V4
 from workloads.collectives import SliceNetwork, circuit_slice
 from workloads.costs import Attention, kv_replication
 from workloads.kv_cache import (
@@ -22,7 +24,6 @@ from workloads.kv_cache import (
     require_fit,
     smallest_slice_that_fits,
 )
-from workloads.models import LLAMA3_1_405B, LLAMA3_70B, PALM_540B
 
 
 def test_blocks_follow_the_formula() -> None:
