@@ -250,12 +250,11 @@ def _load(service: ServiceSection, path: KeyPath, requests: int) -> Iterator[Pro
 
 
 def _batching(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
-    """Decodes must leave room in the token budget for prompts."""
+    """The batch must have an end, and leave room in the token budget for prompts."""
     try:
         service.batching_rule()
-    except ValueError:
-        what = f"prompts could wait for ever: a batch of {service.max_batch} sequences fills the budget of tokens"
-        yield (*path, "batching"), what, "write a `budget` greater than the service's `max_batch`"
+    except AdviceError as fault:
+        yield (*path, "batching"), fault.what, fault.write
 
 
 def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Iterator[Problem]:

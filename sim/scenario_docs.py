@@ -95,6 +95,7 @@ MEANINGS = {
     "LognormalLengths.max": "Longer lengths are drawn again.",
     "FixedLengths.tokens": "The length of all, in tokens.",
     "ChunkedPrefillSection.budget": "Most tokens of one pass; greater than `max_batch`.",
+    "StaticSection.wait": "A batch that is not full begins when its head has waited so long since its arrival.",
     "Contiguous.reserve": "What a request reserves: `max_model_len`, the next `power_of_two`, or its need (`oracle`).",
     "Contiguous.max_model_len": "The longest request, in tokens.",
 }  # fmt: skip

@@ -16,7 +16,7 @@ from workloads.arrivals import AzureConversation, GammaRequests, PoissonRequests
 from workloads.costs import Attention, Layout
 from workloads.kv_cache import Contiguous, MemorySettings, Paged
 from workloads.requests import FixedLengths, LognormalLengths
-from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching
+from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, StaticBatching
 from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin, Router
 
 Load = Annotated[float, Unit("1", low=0.0, high=100.0, open_ends=True)]
@@ -82,8 +82,18 @@ class ChunkedPrefillSection:
     budget: Count
 
 
+@dataclass(frozen=True, kw_only=True)
+class StaticSection:
+    """A batch is formed from the queue of an empty replica, padded, and held until its longest answer ends."""
+
+    kind: Literal["static"] = "static"
+    wait: Annotated[float, Unit("s", low=0.0, high=86_400.0)] = 0.0
+
+
 BatchingSection = Annotated[
-    Annotated[ContinuousSection, Tag("continuous")] | Annotated[ChunkedPrefillSection, Tag("chunked_prefill")],
+    Annotated[ContinuousSection, Tag("continuous")]
+    | Annotated[ChunkedPrefillSection, Tag("chunked_prefill")]
+    | Annotated[StaticSection, Tag("static")],
     kind_or("continuous"),
 ]
 WINDOW_MAX_S = 365 * 86_400.0
@@ -94,7 +104,7 @@ PLUG_INS: dict[str, tuple[Any, ...]] = {
     "failures.COMPONENT.life, repair": (Exponential, Weibull, Lognormal, Gamma, Empirical, Mixture),
     "serving.services.N.requests": (Poisson, GammaGaps, AzureConversation, TraceRequests),
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths),
-    "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection),
+    "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection),
     "serving.services.N.cache": (Paged, Contiguous),
     "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter),
 }
@@ -147,7 +157,7 @@ class ServiceSection(Section):
     slo: SloSection
     """The limits that make a request in time."""
     batching: BatchingSection = ContinuousSection()
-    """How an iteration is filled: `continuous`, or `chunked_prefill` with a token budget."""
+    """How an iteration is filled: `continuous`, `chunked_prefill` with a token budget, `static` batches."""
     router: Literal["least_outstanding", "round_robin", "random"] = "least_outstanding"
     """Which replica takes a request: `least_outstanding`, `round_robin`, `random`."""
     layout: Layout = Layout.WEIGHT_STATIONARY_2D
@@ -184,9 +194,16 @@ class ServiceSection(Section):
         return parse_shape(self.slice) if self.slice is not None else shape_of_chips(self.slice_chips or 0)
 
     def batching_rule(self) -> Batching:
-        """The rule by which a pass is filled, with `max_batch`; ValueError where a batch may fill the budget."""
+        """The rule by which a pass is filled, with `max_batch`; AdviceError where they do not go together."""
         limit = None if self.max_batch == "unlimited" else self.max_batch
+        if isinstance(self.batching, StaticSection):
+            if limit is None:
+                raise AdviceError("a static batch needs an end", "write a `max_batch` such as 32")
+            return StaticBatching(max_batch=limit, wait_s=self.batching.wait)
         if isinstance(self.batching, ChunkedPrefillSection):
+            if limit is None or self.batching.budget <= limit:
+                what = f"prompts could wait for ever: a batch of {self.max_batch} sequences fills the budget of tokens"
+                raise AdviceError(what, "write a `budget` greater than the service's `max_batch`")
             return ChunkedPrefill(budget=self.batching.budget, max_batch=limit)
         return ContinuousBatching(max_batch=limit)
 

@@ -355,6 +355,13 @@ CROSS_CASES = [
         "write a `budget` greater than the service's `max_batch`",
     ),
     edit(
+        "static without end",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "batching: {kind: static}\n      max_batch: unlimited",
+        ":24: ",
+        "a static batch needs an end; write a `max_batch` such as 32",
+    ),
+    edit(
         "rate alone",
         HOST,
         "host: {failure_rate: 0.08 %/day}",

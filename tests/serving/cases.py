@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.serving.naive import Costs, Naive, Rules
+from tests.serving.naive_static import StaticNaive
 from workloads.kv_cache import Contiguous, Paged
 from workloads.pass_costs import PassCosts
 from workloads.requests import Requests
-from workloads.serving.batching import ChunkedPrefill, ContinuousBatching
+from workloads.serving.batching import ChunkedPrefill, ContinuousBatching, StaticBatching
 from workloads.serving.measures import ServiceMeasures
 from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin
 from workloads.serving.service import Service, ServiceConfig
@@ -103,6 +104,14 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
     return Case(config, requests, events, horizon, whole_costs)
 
 
+def draw_static_case(seed: int, *, whole: bool = True) -> Case:
+    """Workload number `seed` under static batching, some with a wait for a full batch."""
+    case, rng = draw_case(seed, whole=whole), np.random.default_rng([seed, 1])
+    wait_s = int(rng.integers(0, 2)) * float(rng.integers(1, 20_000)) * 1e-9
+    batching = StaticBatching(max_batch=int(rng.integers(1, 12)), wait_s=wait_s)
+    return replace(case, config=replace(case.config, batching=batching))
+
+
 def draw_events(rng: np.random.Generator, replicas: int, span: int) -> tuple[tuple[str, int, int, float], ...]:
     """Losses, detections, returns, changes of speed in order of time; some losses are never detected or mended."""
     events: list[tuple[str, int, int, float]] = []
@@ -164,7 +173,10 @@ def run_naive_on(case: Case) -> Naive:
         ttft_limit_ns=round((config.ttft_limit_s or 0) * 1e9),
         tpot_limit_ns=round((config.tpot_limit_s or 0) * 1e9),
     )
-    naive = Naive(rules, [tuple(int(v) for v in row) for row in zip(*columns, strict=True)])
+    kind = Naive
+    if isinstance(config.batching, StaticBatching):
+        kind, rules.batch_wait = StaticNaive, round(config.batching.wait_s * 1e9)
+    naive = kind(rules, [tuple(int(v) for v in row) for row in zip(*columns, strict=True)])
     for verb, replica, at, speed in case.events:
         if at < case.horizon_ns:
             if verb == "set_speed":

@@ -39,6 +39,7 @@ class Rules:
     watermark: float
     ttft_limit_ns: int
     tpot_limit_ns: int
+    batch_wait: int = 0
 
 
 @dataclass
@@ -97,6 +98,9 @@ class Replica:
     believed: bool = True
     speed: Fraction = Fraction(1)
     blocked: bool = False
+    places: int = 0
+    prompt: int = 0
+    steps: int = 0
 
 
 class Naive:
@@ -117,7 +121,11 @@ class Naive:
 
     def most_blocks(self, request: Request) -> int:
         """Blocks at the end, or all that a contiguous cache reserves."""
-        tokens = request.prompt + request.output - 1
+        return self.blocks_for_life(request.prompt, request.output)
+
+    def blocks_for_life(self, prompt: int, output: int) -> int:
+        """The same by lengths."""
+        tokens = prompt + output - 1
         if self.rules.reserve == "max_model_len":
             tokens = max(tokens, self.rules.reserve_tokens)
         elif self.rules.reserve == "power_of_two":
@@ -191,7 +199,7 @@ class Naive:
         queue.insert(place if by_age else len(queue), request)
         if replica is None or replica.dead:
             request.caught = True
-        elif replica.flight is None and replica.boundary is None:
+        elif replica.flight is None and (replica.boundary is None or replica.boundary > t):
             replica.boundary = t
 
     def book_queue(self, replica: Replica, t: int) -> None:
@@ -273,9 +281,14 @@ class Naive:
         context = sum(request.kv for request in decodes)
         healthy = sum(parts) + costs.kv[len(decodes)] * context
         healthy += sum(costs.pair * self.pairs(request) + costs.cached * request.kv for request in prompts)
+        replica.flight = Pass(t, t + self.stretched(replica, healthy), healthy, decodes, prompts, context)
+
+    @staticmethod
+    def stretched(replica: Replica, healthy: int) -> int:
+        """A pass at the replica's speed, in whole ns."""
         duration = Fraction(healthy) / replica.speed
         assert duration.denominator == 1
-        replica.flight = Pass(t, t + int(duration), healthy, decodes, prompts, context)
+        return int(duration)
 
     @staticmethod
     def pairs(request: Request) -> int:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
 
@@ -22,6 +22,12 @@ from workloads.serving.measures import RequestRecord, ServiceMeasures
 ROOT = Path(__file__).resolve().parents[2]
 FAST, ALL = 150, 1000
 LOOKS = 40
+ALIKE = (
+    "tokens", "steps", "prompt_tokens", "recomputed_tokens", "evictions", "losses", "kv_tokens_lost", "padded_tokens",
+    "offered", "completed", "refused",
+)  # fmt: skip
+"""Counts that the reference keeps too."""
+COUNTED = ("evictions", "losses", "completed", "refused", "padded_tokens")
 
 
 def digest(measures: ServiceMeasures) -> str:
@@ -78,9 +84,16 @@ def check_against_naive(measures: ServiceMeasures, naive: Naive, case: Case) -> 
         if request.status == f.COMPLETED:
             ledger = {name: int(ns) for name, ns in zip(f.LEDGER, record.ledger_ns[k], strict=True) if ns}
             assert ledger == {name: ns for name, ns in request.ledger.items() if ns}
-    for name in ("tokens", "steps", "prompt_tokens", "recomputed_tokens", "evictions", "losses", "kv_tokens_lost"):
-        assert measures.count(name) == naive.count[name], name
-    for name in ("offered", "completed", "refused"):
+    for name in (
+        "tokens",
+        "steps",
+        "prompt_tokens",
+        "recomputed_tokens",
+        "evictions",
+        "losses",
+        "kv_tokens_lost",
+        "padded_tokens",
+    ):
         assert measures.count(name) == naive.count[name], name
     check_histograms(measures, naive)
     in_time = [request for request in naive.requests if request.status == f.COMPLETED and is_in_time(request, naive)]
@@ -119,16 +132,16 @@ def check_histograms(measures: ServiceMeasures, naive: Naive) -> None:
         assert {int(k): int(measures.histograms[row, k]) for k in places} == dict(counted)
 
 
-def check_workload(seed: int, totals: Counter[str]) -> None:
+def check_workload(seed: int, totals: Counter[str], draw: Callable[..., Case] = draw_case) -> None:
     """All checks for one workload, with whole costs (against the reference) and with any costs."""
     for whole in (True, False):
-        case = draw_case(seed, whole=whole)
+        case = draw(seed, whole=whole)
         macro = run_kernel_on(case)
         assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
         assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS))
         check_ledger(macro)
         check_conservation(macro, case)
-        totals.update({name: macro.count(name) for name in ("evictions", "losses", "completed", "refused")})
+        totals.update({name: macro.count(name) for name in COUNTED})
         if whole:
             check_against_naive(macro, run_naive_on(case), case)
 
@@ -155,12 +168,12 @@ def test_a_thousand_workloads_agree() -> None:
     assert totals["losses"] >= 500
 
 
-def uncompiled_digests(first: int, last: int, before: str = "") -> list[str]:
+def uncompiled_digests(first: int, last: int, before: str = "", draw: str = "draw_case") -> list[str]:
     """Digests of workloads first to last - 1, run in a fresh interpreter without compilation, after a line of code."""
     code = (
-        f"import numba; from tests.serving.test_exactness import *\n{before}\n"
+        f"import numba; from tests.serving.test_exactness import *; from tests.serving.cases import *\n{before}\n"
         "assert numba.config.DISABLE_JIT\n"
-        f"for seed in range({first}, {last}): print(digest(run_kernel_on(draw_case(seed, whole=seed % 2 == 0))))\n"
+        f"for seed in range({first}, {last}): print(digest(run_kernel_on({draw}(seed, whole=seed % 2 == 0))))\n"
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
@@ -175,9 +188,9 @@ def uncompiled_digests(first: int, last: int, before: str = "") -> list[str]:
     return done.stdout.split()
 
 
-def compiled_digests(first: int, last: int) -> list[str]:
+def compiled_digests(first: int, last: int, draw: Callable[..., Case] = draw_case) -> list[str]:
     """The same, compiled."""
-    return [digest(run_kernel_on(draw_case(seed, whole=seed % 2 == 0))) for seed in range(first, last)]
+    return [digest(run_kernel_on(draw(seed, whole=seed % 2 == 0))) for seed in range(first, last)]
 
 
 def test_plain_python_agrees() -> None:

@@ -7,6 +7,8 @@ from typing import Literal
 
 NO_LIMIT = 1 << 40
 """Tokens of a pass, or sequences, when there is no limit."""
+LONGEST_WAIT_S = 1e9
+"""Well inside the clock of int64 nanoseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,29 @@ class ChunkedPrefill:
         return self.budget
 
 
-Batching = ContinuousBatching | ChunkedPrefill
+@dataclass(frozen=True, kw_only=True)
+class StaticBatching:
+    """A batch is formed from the queue of an empty replica, padded, and held until its longest answer ends.
+
+    It begins when `max_batch` requests wait, or when the head of the queue has waited for `wait_s` since its arrival.
+    """
+
+    kind: Literal["static"] = "static"
+    max_batch: int = 32
+    wait_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse an empty batch and a wait that is no time."""
+        check_max_batch(self.max_batch)
+        if not 0 <= self.wait_s <= LONGEST_WAIT_S:
+            raise ValueError(f"wait_s must lie between 0 and {LONGEST_WAIT_S:g} s, not {self.wait_s:g}")
+
+    def token_budget(self) -> int:
+        """Most tokens of one pass."""
+        return NO_LIMIT
+
+
+Batching = ContinuousBatching | ChunkedPrefill | StaticBatching
 
 
 def check_max_batch(max_batch: int | None) -> None:

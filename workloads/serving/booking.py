@@ -120,8 +120,11 @@ def book_total(s: State, r: int, place: int, name: int, value: int) -> None:
 
 
 @kernel_part
-def book_decode(s: State, r: int, k: int) -> None:
-    """Book the steps of the present segment of replica r up to step k (before its counters advance)."""
+def book_decode(s: State, r: int, k: int, live: int) -> None:
+    """Book the steps of the present segment of replica r up to step k (before its counters advance).
+
+    Each delivers `live` tokens: padding delivers none.
+    """
     replica, pace = s.replica, s.pace
     base, slope, healthy_slope = pace[r, f.P_BASE], pace[r, f.P_SLOPE], pace[r, f.P_HEALTHY_SLOPE]
     decodes, step = replica[r, f.R_DECODES], replica[r, f.R_STEP]
@@ -149,7 +152,7 @@ def book_decode(s: State, r: int, k: int) -> None:
     tokens = base * context * k + (context * slope + decodes * base) * pairs
     tokens += decodes * slope * pairs * (2 * k - 1) / 3.0
     book_total(s, r, f.TIME_GAUGES + 2, f.N_KV, int(tokens * f.OCCUPANCY_NS))
-    count_gaps(s, step, k, base, slope, decodes)
+    count_gaps(s, step, k, base, slope, live)
 
 
 @kernel_part

@@ -28,7 +28,7 @@ def stop_running(s: State, r: int, i: int) -> None:
     remove_running(s, r, i)
     if slot[i, f.S_STATE] == f.DECODE:
         slot[i, f.S_SENT] = slot[i, f.S_OUTPUT] - (slot[i, f.S_END_STEP] - replica[r, f.R_STEPS])
-        tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
+        tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1 + slot[i, f.S_PADDING]
         replica[r, f.R_DECODES] -= 1
         replica[r, f.R_CONTEXT] -= tokens
         replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS]) & 15)] -= 1
@@ -78,10 +78,9 @@ def complete_decodes(s: State, r: int) -> None:
 
 
 @kernel_part
-def emit_after_prompt(s: State, r: int, i: int) -> None:
-    """The prompt of slot i is computed: a token appears; the slot leaves, or decodes from now on."""
-    replica, slot = s.replica, s.slot
-    t = replica[r, f.R_AT]
+def emit_one(s: State, i: int, t: int) -> None:
+    """The prompt of slot i is computed: its next token appears at t."""
+    slot = s.slot
     slot[i, f.S_SENT] += 1
     slot[i, f.S_REDO] = 0
     s.common[f.N_TOKENS] += 1
@@ -91,6 +90,14 @@ def emit_after_prompt(s: State, r: int, i: int) -> None:
             s.histogram[f.H_TTFT, bin_of(t - slot[i, f.S_ARRIVAL])] += 1
     elif s.common[f.C_MEASURES]:
         s.histogram[f.H_ITL, bin_of(t - slot[i, f.S_LAST])] += 1
+
+
+@kernel_part
+def emit_after_prompt(s: State, r: int, i: int) -> None:
+    """The prompt of slot i is computed: a token appears; the slot leaves, or decodes from now on."""
+    replica, slot = s.replica, s.slot
+    t = replica[r, f.R_AT]
+    emit_one(s, i, t)
     left = slot[i, f.S_OUTPUT] - slot[i, f.S_SENT]
     if left == 0:
         stop_running(s, r, i)
@@ -114,9 +121,10 @@ def commit_decode(s: State, r: int, k: int) -> None:
     m = k - replica[r, f.R_STEP]
     if m == 0:
         return
-    if s.common[f.C_MEASURES]:
-        book_decode(s, r, k)
     decodes = replica[r, f.R_DECODES]
+    live = replica[r, f.R_LIVE] if s.common[f.C_STATIC] else decodes
+    if s.common[f.C_MEASURES]:
+        book_decode(s, r, k, live)
     replica[r, f.R_FREE] -= blocks_of_steps(s, r, m)
     held = s.common[f.C_BLOCKS] - replica[r, f.R_FREE]
     s.common[f.N_MOST_BLOCKS] = max(s.common[f.N_MOST_BLOCKS], held)
@@ -124,11 +132,13 @@ def commit_decode(s: State, r: int, k: int) -> None:
     replica[r, f.R_STEPS] += m
     replica[r, f.R_CONTEXT] += decodes * m
     replica[r, f.R_AT] = replica[r, f.R_ANCHOR] + elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE])
-    s.common[f.N_TOKENS] += decodes * m
+    s.common[f.N_TOKENS] += live * m
+    s.common[f.N_PADDED] += (decodes - live) * m
     s.common[f.N_STEPS] += m
     if k == replica[r, f.R_PLAN]:
         replica[r, f.R_MODE] = f.BOUNDARY
-        complete_decodes(s, r)
+        if not s.common[f.C_STATIC]:
+            complete_decodes(s, r)
 
 
 @kernel_part

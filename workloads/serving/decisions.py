@@ -9,6 +9,7 @@ from workloads.serving.booking import book_wait, elapsed_ns, kv_ns, rebase_own_r
 from workloads.serving.commits import stop_running
 from workloads.serving.fields import State
 from workloads.serving.queues import SLOT_BITS, append_running, enqueue_after, pop_queue, remove_from_heap, set_blocked
+from workloads.serving.static_batches import form_batch
 
 REBASE_STEPS = 1 << 18
 
@@ -142,16 +143,12 @@ def plan_to(s: State, r: int, k: int) -> None:
 
 
 @kernel_part
-def decide(s: State, r: int) -> None:
-    """Replica r is at a boundary, completions are done: reserve, evict or admit, and begin what comes next."""
-    replica, pace, common = s.replica, s.pace, s.common
-    t = replica[r, f.R_AT]
-    common[f.C_WORK] -= 1
-    if pace[r, f.P_NEXT_SPEED] != pace[r, f.P_SPEED]:
-        pace[r, f.P_SPEED] = pace[r, f.P_NEXT_SPEED]
-        replica[r, f.R_CHANGED] = 1
-    if replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN] > REBASE_STEPS and common[f.C_MEASURES]:
-        rebase_own_reads(s, r)
+def fill_batch(s: State, r: int, t: int) -> bool:
+    """Reserve for the decodes of replica r, evict or admit; begin a pass with prompts where there is one.
+
+    The mode stays BOUNDARY when decode steps come next. Return whether any was evicted.
+    """
+    replica = s.replica
     reserved = blocks_of_next_step(s, r)
     evicted = False
     while reserved > replica[r, f.R_FREE]:
@@ -164,10 +161,32 @@ def decide(s: State, r: int) -> None:
     set_blocked(s, r, t, blocked)
     if not evicted and replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT:
         start_mixed(s, r, t, reserved)
-        return
-    if replica[r, f.R_DECODES] == 0:
+    elif replica[r, f.R_DECODES] == 0:
         replica[r, f.R_MODE] = f.IDLE
-        return
+    return evicted
+
+
+@kernel_part
+def decide(s: State, r: int) -> None:
+    """Replica r is at a boundary, completions are done: reserve, evict or admit, and begin what comes next."""
+    replica, pace, common = s.replica, s.pace, s.common
+    t = replica[r, f.R_AT]
+    common[f.C_WORK] -= 1
+    if pace[r, f.P_NEXT_SPEED] != pace[r, f.P_SPEED]:
+        pace[r, f.P_SPEED] = pace[r, f.P_NEXT_SPEED]
+        replica[r, f.R_CHANGED] = 1
+    if replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN] > REBASE_STEPS and common[f.C_MEASURES]:
+        rebase_own_reads(s, r)
+    evicted = False
+    if common[f.C_STATIC]:
+        if replica[r, f.R_LIVE] == 0:
+            if form_batch(s, r, t):
+                start_mixed(s, r, t, 0)
+            return
+    else:
+        evicted = fill_batch(s, r, t)
+        if replica[r, f.R_MODE] != f.BOUNDARY:
+            return
     if replica[r, f.R_CHANGED]:
         anchor_segment(s, r, t)
     steps = 1

@@ -97,8 +97,10 @@ TIME_GAUGES = 7
     C_WORK,
     C_GRID,
     C_KV_ROWS,
-) = range(26)
-SETTINGS = 26
+    C_STATIC,
+    C_BATCH_WAIT,
+) = range(28)
+SETTINGS = 28
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -138,8 +140,9 @@ LUCK_BITS = 40
     R_CACHED,
     R_AREA_AT,
     R_CURSOR,
+    R_LIVE,
     R_GAUGE,
-) = range(32)
+) = range(33)
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
 BOOKED = TIME_GAUGES + 3
@@ -201,8 +204,9 @@ REQUEST_SIZE = 4
     S_LUCK,
     S_OWN_BASE,
     S_OWN_SUM,
+    S_PADDING,
     S_GAUGE,
-) = range(24)
+) = range(25)
 S_LEDGER = S_GAUGE + GAUGES
 S_FREE = S_LEDGER + LEDGER_SIZE
 """Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""
@@ -237,8 +241,9 @@ SLOT_SIZE = S_SORTED + 1
     N_AREA,
     N_TIME,
     N_CAUGHT_TIME,
+    N_PADDED,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 27)
+) = range(SETTINGS, SETTINGS + 28)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)

@@ -18,6 +18,7 @@ from workloads.serving.decisions import decide, plan_to
 from workloads.serving.fields import State
 from workloads.serving.losses import change_speed, close_at_horizon, detect_loss, lose_replica, return_replica
 from workloads.serving.queues import change_outstanding, choose_replica, enqueue_after
+from workloads.serving.static_batches import commit_static
 
 
 @kernel_routine
@@ -28,7 +29,9 @@ def settle(s: State, r: int, until: int) -> None:
         if replica[r, f.R_MODE] == f.PASS:
             if replica[r, f.R_END] > until:
                 return
-            if replica[r, f.R_MIXED]:
+            if s.common[f.C_STATIC]:
+                commit_static(s, r)
+            elif replica[r, f.R_MIXED]:
                 commit_mixed(s, r)
             else:
                 commit_decode(s, r, replica[r, f.R_PLAN])
@@ -57,7 +60,7 @@ def look(s: State, r: int, until: int) -> None:
 def wake(s: State, r: int, t: int) -> None:
     """The queue of replica r has a new head at t: it is considered at the first boundary at or after t."""
     replica, pace = s.replica, s.pace
-    if replica[r, f.R_MODE] == f.IDLE:
+    if replica[r, f.R_MODE] == f.IDLE or (replica[r, f.R_MODE] == f.BOUNDARY and replica[r, f.R_AT] > t):
         replica[r, f.R_MODE] = f.BOUNDARY
         replica[r, f.R_AT] = t
     elif (
@@ -91,7 +94,7 @@ def arrive(s: State, r: int, row: int, t: int) -> None:
         common[f.C_TURN] = r
     change_outstanding(s, r, t, 1)
     enqueue_after(s, r, i, replica[r, f.R_QUEUE_TAIL], t)
-    if replica[r, f.R_QUEUE] == 1:
+    if replica[r, f.R_QUEUE] == 1 or (common[f.C_STATIC] and replica[r, f.R_QUEUE] >= common[f.C_MAX_BATCH]):
         wake(s, r, t)
 
 

@@ -23,23 +23,11 @@ from workloads.serving.queues import (
     blocked_until,
     change_outstanding,
     choose_replica,
+    clear_replica,
     enqueue_after,
     enqueue_by_arrival,
     pop_queue,
 )
-
-
-@kernel_part
-def clear_replica(s: State, r: int, mode: int) -> None:
-    """Nothing runs on replica r and all its blocks are free."""
-    replica = s.replica
-    replica[r, f.R_MODE] = mode
-    replica[r, f.R_FREE] = s.common[f.C_BLOCKS]
-    replica[r, f.R_DECODES] = replica[r, f.R_CONTEXT] = replica[r, f.R_RUNNING] = 0
-    replica[r, f.R_HEAD] = replica[r, f.R_TAIL] = f.NO_SLOT
-    replica[r, f.R_CHANGED] = 1
-    for phase in range(f.BLOCK_TOKENS):
-        replica[r, f.R_PHASE + phase] = 0
 
 
 @kernel_routine
@@ -134,7 +122,7 @@ def route_again(s: State, count: int, t: int) -> None:
         enqueue_by_arrival(s, r, i, t)
         if replica[r, f.R_MODE] == f.DEAD:
             slot[i, f.S_CAUGHT] = 1
-        elif replica[r, f.R_MODE] == f.IDLE:
+        elif replica[r, f.R_MODE] == f.IDLE or replica[r, f.R_MODE] == f.BOUNDARY:
             replica[r, f.R_MODE] = f.BOUNDARY
             replica[r, f.R_AT] = t
         else:

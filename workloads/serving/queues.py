@@ -94,6 +94,19 @@ def remove_running(s: State, r: int, i: int) -> None:
 
 
 @kernel_part
+def clear_replica(s: State, r: int, mode: int) -> None:
+    """Nothing runs on replica r and all its blocks are free."""
+    replica = s.replica
+    replica[r, f.R_MODE] = mode
+    replica[r, f.R_FREE] = s.common[f.C_BLOCKS]
+    replica[r, f.R_DECODES] = replica[r, f.R_CONTEXT] = replica[r, f.R_RUNNING] = replica[r, f.R_LIVE] = 0
+    replica[r, f.R_HEAD] = replica[r, f.R_TAIL] = f.NO_SLOT
+    replica[r, f.R_CHANGED] = 1
+    for phase in range(f.BLOCK_TOKENS):
+        replica[r, f.R_PHASE + phase] = 0
+
+
+@kernel_part
 def blocked_until(s: State, r: int, t: int) -> int:
     """Time in ns, up to t, in which the head of the queue of replica r lacked KV blocks."""
     replica = s.replica

@@ -38,7 +38,7 @@ TOTAL_NAMES = (
     "offered", "offered_tokens", "failed_rows", "refused", "completed", "unfinished", "censored_ttft", "in_time",
     "in_time_tokens", "tokens", "prompt_tokens", "recomputed_tokens", "evictions", "losses", "caught", "kv_tokens_lost",
     "steps", "segments", "busy_ns", "batch_ms", "kv_token_ms", "most_decodes", "most_blocks", "in_system_ns", "time_ns",
-    "caught_time_ns",
+    "caught_time_ns", "padded_tokens",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from workloads.kv_cache import Contiguous, Paged
 from workloads.pass_costs import PassCosts
 from workloads.serving import fields as f
-from workloads.serving.batching import NO_LIMIT, Batching
+from workloads.serving.batching import NO_LIMIT, Batching, StaticBatching
 from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
 from workloads.serving.queues import SLOT_MASK
@@ -76,6 +76,12 @@ def new_state(
     if isinstance(kv, Contiguous):
         setting[f.C_RESERVE] = RESERVES[kv.reserve]
         setting[f.C_RESERVE_TOKENS] = kv.max_model_len
+    if isinstance(batching, StaticBatching):
+        setting[f.C_STATIC] = 1
+        setting[f.C_BATCH_WAIT] = round(batching.wait_s * 1e9)
+        if isinstance(kv, Paged):
+            setting[f.C_PAGED] = 0
+            setting[f.C_RESERVE] = f.RESERVE_ORACLE
     setting[f.C_ROUTER] = router.code
     setting[f.C_STEP_BY_STEP] = step_by_step
     setting[f.C_MEASURES] = measures
