@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from sim.result import Result as Result
     from sim.simulation import load as load
     from sim.simulation import run as run
+    from sim.sizing import size_by_simulation as size_by_simulation
     from sim.sweeps import sweep as sweep
 
 _HOME = {
     "load": "sim.simulation",
     "run": "sim.simulation",
+    "size_by_simulation": "sim.sizing",
     "sweep": "sim.sweeps",
     "Result": "sim.result",
     "check_placement_policy": "sim.conformance",
     "check_queue_policy": "sim.conformance",
 }
-__all__ = ["Result", "check_placement_policy", "check_queue_policy", "load", "run", "sweep"]
+__all__ = ["Result", "check_placement_policy", "check_queue_policy", "load", "run", "size_by_simulation", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

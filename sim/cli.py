@@ -121,17 +121,55 @@ def size_promise(
         str, typer.Option("--slices", metavar="SHAPE:N,...", help="Slices to hold at once, such as 8x8x16:3,8x8x8:6.")
     ],
     host_availability: Annotated[
-        str, typer.Option("--host-availability", metavar="SHARE", help='Share of time a host is up, such as "99.5 %".')
-    ],
+        str | None,
+        typer.Option("--host-availability", metavar="SHARE", help='Share of time a host is up, such as "99.5 %".'),
+    ] = None,
     time_share: Annotated[
         str, typer.Option("--time-share", metavar="SHARE", help="Share of time for which they are held.")
     ] = "97 %",
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="By simulation with limits, hosts failing at 0.08 %/day.")
+    ] = False,
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            "--scenario", metavar="SCENARIO", help="By simulation, failures and repairs as this scenario has."
+        ),
+    ] = None,
+    overrides: Overrides = None,
+    running: Annotated[
+        bool, typer.Option("--running", help="By simulation: jobs must run on them, every recovery counted.")
+    ] = False,
+    horizon: Annotated[str, typer.Option("--horizon", metavar="TIME", help="Length of each simulation.")] = "365 d",
+    replications: Annotated[
+        int, typer.Option("--replications", min=2, max=10_000, metavar="N", help="Simulations of each size.")
+    ] = 32,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Cubes needed to promise slices, per fabric, by closed form."""
-    from sim.cli_size import size_command
+    """Cubes needed to promise slices, per fabric, by closed form or by simulation."""
+    if (host_availability is None) == (scenario is None):
+        raise typer.BadParameter("write either --host-availability SHARE or --scenario SCENARIO")
+    if host_availability is not None and not (simulate or running):
+        from sim.cli_size import size_command
 
-    return size_command(slices, time_share, host_availability, as_json)
+        return size_command(slices, time_share, host_availability, as_json)
+    from sim.cli_sizing import SizeOptions, size_by_simulation_command
+
+    options = SizeOptions(
+        slices=slices,
+        time_share=time_share,
+        host_availability=host_availability,
+        scenario=scenario,
+        overrides=overrides or (),
+        running=running,
+        horizon=horizon,
+        replications=replications,
+        workers=workers,
+    )
+    return size_by_simulation_command(options, as_json)
 
 
 @app.command("topology")

@@ -78,7 +78,7 @@ def test_a_fault_of_ours_says_what_to_report() -> None:
         (["run", "smoke", "--workers", "0"], "Invalid value for '--workers'"),
         (["run", "smoke", "--workers", "many"], "Invalid value for '--workers'"),
         (["run", "smoke", "--resume"], "--resume needs --out DIR"),
-        (["size", "--slices", "8x8x16:3"], "Missing option '--host-availability'"),
+        (["size", "--slices", "8x8x16:3"], "write either --host-availability SHARE or --scenario"),
         (["compare", "a"], "Missing argument"),
     ],
 )
