@@ -15,6 +15,7 @@ from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
 from topology.pod import FlatPod
 from topology.shape import shape_of_chips
+from workloads.load.replay import TraceRequests
 
 Setting = tuple[str, str, str]
 
@@ -161,6 +162,21 @@ def _serving(scenario: Scenario) -> Iterator[Setting]:
         yield from _service(service)
 
 
+def _lengths(service: ServiceSection) -> Iterator[Setting]:
+    """What a file of requests holds, and who comes back."""
+    law = service.requests
+    source = law if isinstance(law, TraceRequests) else getattr(law, "pairs", None)
+    if source is not None:
+        trace = source.trace
+        failed = f"; {trace.failed_rows:,} failed rows are left out" if trace.failed_rows else ""
+        yield f"{service.name}: trace", f"{trace.format}, {trace.requests.count:,} requests{failed}", ""
+    sessions = getattr(law, "sessions", None)
+    if sessions is not None:
+        back = f"back {seconds(sessions.return_mean)} after the arrival of a turn"
+        context = f"at most {sessions.max_context:,} tokens with the history"
+        yield f"{service.name}: sessions", f"{number(sessions.mean_turns)} turns, {back}, {context}", ""
+
+
 def _service(service: ServiceSection) -> Sequence[Setting]:
     shape = service.shape()
     if service.load is not None:
@@ -177,6 +193,7 @@ def _service(service: ServiceSection) -> Sequence[Setting]:
         (f"{service.name}: slices", f"{service.replicas} x {shape} ({shape.chips} chips) of {service.chip}", ""),
         (f"{service.name}: model", f"{service.model}, {memory}", ""),
         (f"{service.name}: requests", f"{service.requests.kind}, {arrivals}", ""),
+        *_lengths(service),
         (f"{service.name}: limits", limits, ""),
         (f"{service.name}: rules", f"{rules}, batch of at most {service.max_batch}", ""),
     ]

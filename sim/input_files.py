@@ -13,7 +13,8 @@ from topology.errors import EnvironmentFault
 def input_paths(scenario: Scenario) -> list[str]:
     """Paths of the logs and traces of one sweep point, in the order of the scenario's sections."""
     log, serving = scenario.failures.log, scenario.serving
-    traces = [getattr(service.requests, "path", None) for service in serving.services] if serving is not None else []
+    laws = [service.requests for service in serving.services] if serving is not None else []
+    traces = [getattr(each, "path", None) for law in laws for each in (law, getattr(law, "pairs", None))]
     return [str(path) for path in (None if log is None else log.path, *traces) if path is not None]
 
 

@@ -27,6 +27,8 @@ from workloads.catalogue.chips import CHIPS
 from workloads.catalogue.models import MODELS
 from workloads.collectives import circuit_slice
 from workloads.kv_cache import require_fit
+from workloads.load.laws import AzureConversation
+from workloads.load.replay import TraceRequests
 
 if TYPE_CHECKING:
     from sim.scenario import Scenario
@@ -239,11 +241,15 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
 
 def _load(service: ServiceSection, path: KeyPath, requests: int) -> Iterator[Problem]:
     """How many requests arrive, and that a window of them ends (of a load this is known when it runs)."""
-    own_rate = service.requests.kind in ("azure_2023_conv", "trace")  # known without reading the trace
+    own_rate = isinstance(service.requests, AzureConversation | TraceRequests)  # known without reading the trace
     if service.load is not None and service.rate is not None:
         yield (*path, "rate"), "`load` and `rate` both say how many requests arrive", "keep one of the two"
     elif service.load is None and service.rate is None and not own_rate:
         yield path, "nothing says how many requests arrive", "write `load: 0.7` or `rate: 5 requests/s`"
+    asked = service.load is not None or service.rate is not None
+    if asked and isinstance(service.requests, TraceRequests) and service.requests.rate_factor != 1:
+        what = "`rate_factor` and the service's `load` or `rate` both say how fast the trace runs"
+        yield (*path, "requests", "rate_factor"), what, "keep one of the two"
     fault = service.rate_fault(service.rate, requests) if service.rate is not None else None
     if fault is not None:
         yield (*path, "rate"), *fault

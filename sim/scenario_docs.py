@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sim.job_keys import JOB_ASSUMPTIONS, JOB_MEANINGS
+from sim.request_keys import REQUEST_ASSUMPTIONS, REQUEST_MEANINGS
 from sim.scenario import scenario_schema
 from sim.scenario_jobs import JOB_PLUG_INS
 from sim.scenario_services import PLUG_INS
@@ -21,6 +22,7 @@ ASSUMPTIONS = (
     "RecoveryPolicy.restore", "RecoveryPolicy.reroute_opt_in", "RecoveryPolicy.rerouted_speed", "PodSection.grid",
     "PodSection.ports",
     "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch", *JOB_ASSUMPTIONS,
+    *REQUEST_ASSUMPTIONS,
 )  # fmt: skip
 """Keys whose default is a guess of this project."""
 
@@ -84,11 +86,7 @@ MEANINGS = {
     "Mixture.parts": "At least two causes, each with its weight and its law.",
     "MixturePart.weight": "Share of lives that follow the law; the shares add up to 1.",
     "MixturePart.law": "The law of these lives.",
-    **{f"{law}.input": "Law of the prompt's length, in tokens." for law in ("Poisson", "GammaGaps")},
-    **{f"{law}.output": "Law of the answer's length, in tokens." for law in ("Poisson", "GammaGaps")},
-    "GammaGaps.cv": "Standard deviation of the gaps between arrivals over their mean; 1 is Poisson, above come bursts.",
-    "TraceRequests.path": "The trace file, yours: none is shipped.",
-    "TraceRequests.format": "Whose format it has.",
+    **REQUEST_MEANINGS,
     "LognormalLengths.mean": "Mean of the law before it is cut, in tokens.",
     "LognormalLengths.cv": "Standard deviation over mean, before it is cut.",
     "LognormalLengths.min": "Shorter lengths are drawn again.",
@@ -142,6 +140,8 @@ SECTIONS = (
     ("serving", "ServingSection", ""),
     ("serving.windows", "WindowsSection", ""),
     ("serving.services.N", "ServiceSection", "N counts from 0; `--set` also takes the service's name."),
+    ("serving.services.N.requests.pairs", "LengthPairs", ""),
+    ("serving.services.N.requests.sessions", "Sessions", ""),
     ("serving.services.N.slo", "SloSection", ""),
     ("run", "RunSection", ""),
     ("expect.N", "Expectation", ""),

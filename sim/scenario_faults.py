@@ -28,7 +28,7 @@ PUBLISHED = {
     "github.com/stepfun-ai/InfiniteHBD-Trace publish",
     "generic": "the file is a CSV of your own with component,id,start,end[,cause][,cube]",
     "trace": "the Azure trace is published at github.com/Azure/AzurePublicDataset, "
-    "data/AzureLLMInferenceTrace_conv.csv",
+    "data/AzureLLMInferenceTrace_conv.csv; others at github.com/kvcache-ai/Mooncake and github.com/HPMLL/BurstGPT",
 }
 """Where real files are published; opticube ships none of them."""
 

@@ -12,10 +12,17 @@ from sim.quantities import AdviceError
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
-from workloads.arrivals import AzureConversation, GammaRequests, PoissonRequests, TraceRequests
 from workloads.costs import Attention, Layout
 from workloads.kv_cache import Contiguous, MemorySettings, Paged
-from workloads.requests import FixedLengths, LognormalLengths
+from workloads.load.laws import (
+    AzureConversation,
+    DiurnalRequests,
+    GammaRequests,
+    OnOffRequests,
+    PoissonRequests,
+)
+from workloads.load.lengths import EmpiricalLengths, FixedLengths, LognormalLengths
+from workloads.load.replay import TraceRequests
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, StaticBatching
 from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin, Router
 
@@ -37,30 +44,53 @@ MaxBatch = Annotated[int | Literal["unlimited"], BeforeValidator(batch_limit)]
 
 
 Lengths = Annotated[
-    Annotated[LognormalLengths, Tag("lognormal")] | Annotated[FixedLengths, Tag("fixed")], kind_or("lognormal")
+    Annotated[LognormalLengths, Tag("lognormal")]
+    | Annotated[FixedLengths, Tag("fixed")]
+    | Annotated[EmpiricalLengths, Tag("empirical")],
+    kind_or("lognormal"),
 ]
 Cache = Annotated[Annotated[Paged, Tag("paged")] | Annotated[Contiguous, Tag("contiguous")], kind_or("paged")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Poisson(PoissonRequests):
-    """Poisson arrivals, prompts of law `input`, answers of law `output`."""
+class _Lengths:
+    """The kinds of lengths, told apart by their key `kind`."""
 
-    input: Lengths
-    output: Lengths
+    input: Lengths | None = None
+    output: Lengths | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class GammaGaps(GammaRequests):
+class Poisson(_Lengths, PoissonRequests):
+    """Poisson arrivals, prompts of law `input`, answers of law `output`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GammaGaps(_Lengths, GammaRequests):
     """Renewal arrivals with gamma gaps of coefficient of variation `cv` (1: Poisson; above: bursts)."""
 
-    input: Lengths
-    output: Lengths
+
+@dataclass(frozen=True, kw_only=True)
+class Diurnal(_Lengths, DiurnalRequests):
+    """Arrivals at a rate that follows the hour: its mean times 1 + `swing` cos(2 pi (t - `peak`) / `period`).
+
+    A window starts at hour 0; `load` is a share of the capacity at a steady rate.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnOff(_Lengths, OnOffRequests):
+    """Bursts: many requests for a while, few or none for a while, Poisson within each; times are exponential.
+
+    The rate of the service is the mean of both over time.
+    """
 
 
 RequestKind = Annotated[
     Annotated[Poisson, Tag("poisson")]
     | Annotated[GammaGaps, Tag("gamma")]
+    | Annotated[Diurnal, Tag("diurnal")]
+    | Annotated[OnOff, Tag("on_off")]
     | Annotated[AzureConversation, Tag("azure_2023_conv")]
     | Annotated[TraceRequests, Tag("trace")],
     kind_or("poisson"),
@@ -102,8 +132,8 @@ ROUTERS: dict[str, Router] = {rule.kind: rule for rule in (LeastOutstanding(), R
 
 PLUG_INS: dict[str, tuple[Any, ...]] = {
     "failures.COMPONENT.life, repair": (Exponential, Weibull, Lognormal, Gamma, Empirical, Mixture),
-    "serving.services.N.requests": (Poisson, GammaGaps, AzureConversation, TraceRequests),
-    "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths),
+    "serving.services.N.requests": (Poisson, GammaGaps, Diurnal, OnOff, AzureConversation, TraceRequests),
+    "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths, EmpiricalLengths),
     "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection),
     "serving.services.N.cache": (Paged, Contiguous),
     "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter),

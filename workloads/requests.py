@@ -1,14 +1,12 @@
-"""Requests of a service, and the laws of their lengths: uniforms in, tokens out, by inversion."""
+"""Requests of a service: arrays of arrivals and lengths, and of the prefixes that prompts share."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from topology.errors import Fault, InputError, refuse
 
@@ -107,98 +105,17 @@ class Requests:
         return replace(self, arrival_ns=arrival_ns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FixedLengths:
-    """Every prompt or answer has `tokens` tokens."""
-
-    kind: Literal["fixed"] = "fixed"
-    tokens: int
-
-    def __post_init__(self) -> None:
-        """Refuse a length below one token."""
-        if not 1 <= self.tokens <= MAX_TOKENS:
-            raise ValueError(f"tokens of {self.tokens}: write a whole number of at least 1")
-
-    @property
-    def longest_tokens(self) -> int:
-        """The longest length that can be drawn."""
-        return self.tokens
-
-    @property
-    def mean_tokens(self) -> float:
-        """Mean of what is drawn."""
-        return float(self.tokens)
-
-    def lengths(self, u: NDArray[np.float64]) -> NDArray[np.int64]:
-        """One length per uniform."""
-        return np.full(u.shape, self.tokens, dtype=np.int64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LognormalLengths:
-    """Lognormal lengths: `mean` and `cv` (deviation over mean) are those of the untruncated law.
-
-    Values outside [min, max] are redrawn. Drawing by inversion on the truncated law's quantile, u -> F(min) +
-    u (F(max) - F(min)), is the same law, and spends one uniform per length. Values are rounded to whole tokens.
-    """
-
-    kind: Literal["lognormal"] = "lognormal"
-    mean: float
-    cv: float
-    min: int = 1
-    max: int
-
-    def __post_init__(self) -> None:
-        """Refuse a law without mass between its bounds."""
-        if not (math.isfinite(self.mean) and self.mean > 0 and math.isfinite(self.cv) and self.cv > 0):
-            raise ValueError(
-                f"mean and cv must be above 0, not {self.mean:g} and {self.cv:g}: write such as `mean: 1024, cv: 1`"
-            )
-        if self.mean > MAX_TOKENS or self.cv > 1000:
-            raise ValueError(f"mean {self.mean:g} and cv {self.cv:g} are out of reach: write a cv of at most 1000")
-        if not 1 <= self.min <= self.max <= MAX_TOKENS:
-            raise ValueError(
-                f"1 <= min <= max must hold, not min {self.min} and max {self.max}: write a max above the min"
-            )
-        low, high = self._share_bounds()
-        if not high - low > 1e-6:
-            raise ValueError(
-                f"almost no value of mean {self.mean:g} and cv {self.cv:g} lies between {self.min} and {self.max}: "
-                "write bounds nearer to the mean"
-            )
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the logarithm."""
-        return math.sqrt(math.log1p(self.cv**2))
-
-    @property
-    def mu(self) -> float:
-        """Mean of the logarithm."""
-        return math.log(self.mean) - self.sigma**2 / 2
-
-    def _share_bounds(self) -> tuple[float, float]:
-        low, high = ((math.log(bound) - self.mu) / self.sigma for bound in (self.min, self.max))
-        return float(ndtr(low)), float(ndtr(high))
-
-    @property
-    def longest_tokens(self) -> int:
-        """The longest length that can be drawn."""
-        return self.max
-
-    @property
-    def mean_tokens(self) -> float:
-        """Mean of the truncated law (before rounding), in closed form."""
-        low, high = self._share_bounds()
-        z_low, z_high = ((math.log(bound) - self.mu) / self.sigma - self.sigma for bound in (self.min, self.max))
-        return self.mean * float(ndtr(z_high) - ndtr(z_low)) / (high - low)
-
-    def lengths(self, u: NDArray[np.float64]) -> NDArray[np.int64]:
-        """One length per uniform: the quantile of the truncated law, rounded to whole tokens."""
-        low, high = self._share_bounds()
-        values = np.exp(self.mu + self.sigma * ndtri(low + u * (high - low)))
-        return np.clip(np.rint(values), self.min, self.max).astype(np.int64)
-
-
-LengthLaw: TypeAlias = FixedLengths | LognormalLengths
-"""The laws that a scenario can name for a prompt or an answer (`kind` tells them apart)."""
+def joined(parts: Sequence[Requests]) -> Requests:
+    """One after the other, in one; prefix blocks are of one size or there are none in any part."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = [
+        np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
+        for name in ("arrival_ns", "input_tokens", "output_tokens")
+    ]
+    ids = [part.hash_ids for part in parts if part.hash_ids is not None]
+    if not ids:
+        return Requests(columns[0], columns[1], columns[2])
+    counts = np.concatenate([np.diff(part.hash_offsets) for part in parts if part.hash_offsets is not None])
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+    return Requests(columns[0], columns[1], columns[2], np.concatenate(ids), offsets, parts[0].hash_block_tokens)

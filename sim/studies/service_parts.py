@@ -8,12 +8,12 @@ from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
 from sim.streams import Streams
 from topology.shape import Shape, parse_shape
-from workloads.arrivals import draw_requests
 from workloads.catalogue.chips import CHIPS
 from workloads.catalogue.models import MODELS
 from workloads.collectives import circuit_slice
 from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory, smallest_slice_that_fits
+from workloads.load.laws import draw_requests
 from workloads.requests import Requests
 from workloads.serving.service import ServiceConfig, capacity_requests_per_s, saturated_requests_per_s
 
@@ -109,12 +109,19 @@ def calibrate(scenario: Scenario, index: int, shape_text: str) -> Calibration:
     own = shape_text == str(section.shape())
     asked = max(LADDER_REQUESTS_LEAST, scenario.serving.windows.requests)
     count = CAPACITY_REQUESTS if own else min(CAPACITY_REQUESTS, asked)
-    requests = service_requests(section, 1.0, count, Streams(scenario.run.seed, 0), "capacity")
+    law, streams, stream = section.requests.steady, Streams(scenario.run.seed, 0), f"serving.{section.name}.capacity"
+
+    def drawn_at(rate_per_s: float) -> Requests:
+        return draw_requests(law, rate_per_s, count, streams.uniforms, stream)
+
+    requests = drawn_at(1.0)
     return Calibration(
         shape=shape_text,
         chips=shape.chips,
         fits=True,
-        capacity_per_s=capacity_requests_per_s(config, requests, section.slo.attainment),
+        capacity_per_s=capacity_requests_per_s(
+            config, requests, section.slo.attainment, None if law.scales else drawn_at
+        ),
         saturated_per_s=saturated_requests_per_s(config, requests),
     )
 

@@ -16,10 +16,10 @@ from topology.errors import InputError
 from topology.fabric import Fabric
 from topology.pod import POD_GENERATIONS, FlatPod
 from topology.policies import FirstFit
+from workloads.file_text import MAX_FAULTS
 from workloads.jobs.gpu_clusters import read_helios_quotas, read_philly
 from workloads.jobs.job_log import JobLog
 from workloads.jobs.job_plan import JobPlan, plan_from_log
-from workloads.jobs.log_text import MAX_FAULTS
 from workloads.jobs.slice_rules import Exact, RoundUp, ShareOfMachine
 from workloads.jobs.swf import read_swf
 

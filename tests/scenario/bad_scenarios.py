@@ -346,6 +346,31 @@ CROSS_CASES = [
         ":24: ",
         "both say how many requests arrive",
     ),
+    edit(
+        "no lengths",
+        "        input: {kind: lognormal, mean: 1024, cv: 1, max: 4096}\n",
+        "",
+        ":25: ",
+        "nothing says how long prompts and answers are; write `input` and `output`, or `pairs`",
+    ),
+    edit(
+        "unknown figures", "{kind: fixed, tokens: 64}", "{kind: empirical, of: azure}", ":29: ", "no figures are called"
+    ),
+    edit("unknown kind of length", "kind: fixed, tokens: 64", "kind: zipf, s: 2", ":29: ", "`zipf` is not known"),
+    edit(
+        "a tie beyond reason",
+        "kind: gamma\n",
+        "kind: gamma\n        rank_correlation: 2\n",
+        ":25: ",
+        "rank_correlation of 2; write a number between",
+    ),
+    edit(
+        "sessions without end",
+        "kind: gamma\n",
+        "kind: gamma\n        sessions: {turns: 100, return_mean: 2 min, max_context: 8192}\n",
+        ":27: ",
+        "turns of 100; write a mean number between 1 and 16",
+    ),
     edit("no load", "      load: 0.7\n", "", ":19: ", "nothing says how many requests arrive; write `load: 0.7`"),
     edit(
         "budget within a batch",

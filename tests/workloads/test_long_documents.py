@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sim.streams import Streams
-from workloads.arrivals import GammaRequests, draw_requests
 from workloads.catalogue.model_table import LLAMA3_1_405B
 from workloads.catalogue.tpus import TPU_V4
 from workloads.collectives import circuit_slice
 from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory
-from workloads.requests import LognormalLengths, Requests
+from workloads.load.laws import GammaRequests, draw_requests
+from workloads.load.lengths import LognormalLengths
+from workloads.requests import Requests
 from workloads.serving.batching import ContinuousBatching
 from workloads.serving.service import ServiceConfig, capacity_requests_per_s
 

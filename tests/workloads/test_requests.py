@@ -15,17 +15,12 @@ from scipy.stats import kstest, lognorm
 from sim.streams import Streams
 from tests.shared_data import shared_file
 from topology.errors import InputError
-from workloads.arrivals import (
-    AzureConversation,
-    GammaRequests,
-    PoissonRequests,
-    TraceRequests,
-    draw_requests,
-    gamma_gaps,
-    poisson_gaps,
-)
-from workloads.requests import FixedLengths, LognormalLengths, Requests
-from workloads.traces import read_azure_2023
+from workloads.arrivals import gamma_gaps, poisson_gaps
+from workloads.load.laws import AzureConversation, GammaRequests, PoissonRequests, draw_requests
+from workloads.load.lengths import FixedLengths, LognormalLengths
+from workloads.load.replay import TraceRequests
+from workloads.requests import Requests
+from workloads.traces.reading import read_trace
 
 STREAMS = Streams(7, 0)
 PROMPTS = LognormalLengths(mean=65536, cv=1, max=122880)
@@ -170,7 +165,7 @@ def test_shipped_figures_reproduce_the_azure_trace() -> None:
 def test_shipped_figures_keep_how_answers_depend_on_prompts() -> None:
     """Goal: answers are longest for prompts of middle length, as in the file. Method: mean answer by tenth of prompts,
     drawn against real, within 8 %."""
-    real = read_azure_2023(shared_file("llm_requests/azure_2023_conv.csv"))
+    real = read_trace(shared_file("llm_requests/azure_2023_conv.csv")).requests
     drawn = draw_requests(AzureConversation(), None, 400_000, STREAMS.uniforms)
 
     def by_tenth(requests: Requests) -> list[float]:
@@ -183,7 +178,7 @@ def test_shipped_figures_keep_how_answers_depend_on_prompts() -> None:
 def test_replay_of_a_trace_file() -> None:
     """Goal: a trace is replayed as it is, scaled to a rate, started again past its end. Method: the Azure hour."""
     path = shared_file("llm_requests/azure_2023_conv.csv")
-    law, real = TraceRequests(path=str(path)), read_azure_2023(path)
+    law, real = TraceRequests(path=str(path)), read_trace(path).requests
     same = draw_requests(law, None, real.count, STREAMS.uniforms)
     assert np.array_equal(same.arrival_ns, real.arrival_ns)
     assert np.array_equal(same.output_tokens, real.output_tokens)

@@ -10,11 +10,19 @@ import pytest
 
 from tests.shared_data import shared_file
 from topology.errors import InputError
-from workloads.arrivals import TraceRequests
-from workloads.traces import MAX_FAULTS, cached_azure_2023, read_azure_2023, timestamp_ns
+from workloads.file_text import MAX_FAULTS
+from workloads.load.replay import TraceRequests
+from workloads.requests import Requests
+from workloads.traces.csv_traces import AZURE_2023, read_csv_trace, timestamp_ns
+from workloads.traces.reading import cached_trace
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
 ROW = "2023-11-16 18:15:46.6805900,374,44"
+
+
+def read_azure(path: Path) -> Requests:
+    """The requests of a file in the format of Azure."""
+    return read_csv_trace(path, AZURE_2023).requests
 
 
 def written(folder: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -29,7 +37,7 @@ def test_times_that_lie_centuries_apart_are_refused(tmp_path: Path) -> None:
     rows = ["9999-12-31 23:59:59.9,3,4", "0001-01-01 00:00:00,374,5", "2023-11-16 18:15:46,5,5"]
     for lines in (rows, rows[::-1]):
         with pytest.raises(InputError, match="first and last request lie 10,006 years apart; mend the times"):
-            read_azure_2023(written(tmp_path, "\n".join([HEADER, *lines])))
+            read_azure(written(tmp_path, "\n".join([HEADER, *lines])))
 
 
 def test_a_trace_can_be_stretched_to_any_rate(tmp_path: Path) -> None:
@@ -45,7 +53,7 @@ def test_a_trace_can_be_stretched_to_any_rate(tmp_path: Path) -> None:
 
 def test_check_values_of_the_real_file() -> None:
     """Goal: the reader gives what the data's README states. Method: every check value."""
-    requests = read_azure_2023(shared_file("llm_requests/azure_2023_conv.csv"))
+    requests = read_azure(shared_file("llm_requests/azure_2023_conv.csv"))
     seconds = requests.arrival_ns * 1e-9
     gaps = np.diff(seconds)
     assert requests.count == 19366
@@ -73,9 +81,9 @@ def test_check_values_of_the_real_file() -> None:
 def test_the_real_file_is_read_once() -> None:
     """Goal: replications do not read the file again. Method: the second call is the same object and fast."""
     path = shared_file("llm_requests/azure_2023_conv.csv")
-    first = cached_azure_2023(path)
+    first = cached_trace(path)
     start = time.perf_counter()
-    assert cached_azure_2023(str(path)) is first
+    assert cached_trace(str(path)) is first
     assert time.perf_counter() - start < 0.05
 
 
@@ -98,7 +106,7 @@ def test_the_real_file_is_read_once() -> None:
 )
 def test_quirks_that_are_read(tmp_path: Path, text: str) -> None:
     """Goal: all these files hold the same two requests. Method: compare arrays."""
-    requests = read_azure_2023(written(tmp_path, text))
+    requests = read_azure(written(tmp_path, text))
     assert requests.arrival_ns.tolist() == [0, 4_314_579_000]
     assert requests.input_tokens.tolist() == [374, 396]
     assert requests.output_tokens.tolist() == [44, 109]
@@ -107,7 +115,7 @@ def test_quirks_that_are_read(tmp_path: Path, text: str) -> None:
 def test_whole_seconds_and_equal_times_keep_their_order(tmp_path: Path) -> None:
     """Goal: a time without fraction is read; ties keep the file's order. Method: three rows, two at one instant."""
     rows = ["2023-11-16 18:00:01,1,1", "2023-11-16 18:00:00.0000000,2,2", "2023-11-16 18:00:00,3,3"]
-    requests = read_azure_2023(written(tmp_path, "\n".join([HEADER, *rows])))
+    requests = read_azure(written(tmp_path, "\n".join([HEADER, *rows])))
     assert requests.input_tokens.tolist() == [2, 3, 1]
     assert requests.arrival_ns.tolist() == [0, 0, 1_000_000_000]
 
@@ -132,7 +140,7 @@ def test_faulty_rows_are_named_by_line(tmp_path: Path, name: str) -> None:
     row, what = FAULTY_ROWS[name]
     path = written(tmp_path, "\r\n".join([HEADER, ROW, row, ROW]))
     with pytest.raises(InputError) as caught:
-        read_azure_2023(path)
+        read_azure(path)
     assert len(caught.value.faults) == 1
     assert caught.value.faults[0].where == f"{path}:3"
     assert what in caught.value.faults[0].what
@@ -150,23 +158,23 @@ def test_faulty_rows_are_named_by_line(tmp_path: Path, name: str) -> None:
 def test_files_without_requests_are_refused(tmp_path: Path, text: str, what: str) -> None:
     """Goal: helpful refusal of a wrong file. Method: the text of the fault."""
     with pytest.raises(InputError, match=what):
-        read_azure_2023(written(tmp_path, text))
+        read_azure(written(tmp_path, text))
 
 
 def test_unreadable_paths_are_refused(tmp_path: Path) -> None:
     """Goal: no traceback for a wrong path; the publisher is named. Method: absent, a folder, not UTF-8."""
     with pytest.raises(InputError, match=r"published at https://github\.com/Azure"):
-        cached_azure_2023(tmp_path / "absent.csv")
+        cached_trace(tmp_path / "absent.csv")
     with pytest.raises(InputError, match="can not be read"):
-        read_azure_2023(tmp_path)
+        read_azure(tmp_path)
     with pytest.raises(InputError, match="not a UTF-8 text"):
-        read_azure_2023(written(tmp_path, HEADER + "\n\u00e9", "latin-1"))
+        read_azure(written(tmp_path, HEADER + "\n\u00e9", "latin-1"))
 
 
 def test_many_faults_are_counted_not_printed(tmp_path: Path) -> None:
     """Goal: a wrong file does not flood the terminal. Method: 100 faulty rows: 20 named, 80 counted."""
     path = written(tmp_path, "\n".join([HEADER, *["x,1,1"] * 100]))
     with pytest.raises(InputError) as caught:
-        read_azure_2023(path)
+        read_azure(path)
     assert len(caught.value.faults) == MAX_FAULTS + 1
     assert "80 more faulty rows" in str(caught.value.faults[-1])

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.errors import refuse
+from workloads.file_text import FaultList, number_of, read_log_text, whole_number_of
 from workloads.jobs.job_log import JobLog, sorted_job_log
-from workloads.jobs.log_text import FaultList, number_of, read_log_text, whole_number_of
 
 PHILLY_SOURCE = "https://github.com/pkusys/ElasticFlow (pollux/pollux_simulator/traces/philly.csv, Apache-2.0)"
 PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.errors import refuse
+from workloads.file_text import FaultList, number_of, read_log_text
 from workloads.jobs.job_log import JobLog, sorted_job_log
-from workloads.jobs.log_text import FaultList, number_of, read_log_text
 
 SWF_SOURCE = "https://www.cs.huji.ac.il/labs/parallel/workload (Parallel Workloads Archive)"
 

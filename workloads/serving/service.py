@@ -330,19 +330,25 @@ def at_rate(requests: Requests, factor: float) -> Requests:
     return few.arriving(arrival_ns)
 
 
-def capacity_requests_per_s(config: ServiceConfig, requests: Requests, attainment: float = 0.9) -> float:
+def capacity_requests_per_s(
+    config: ServiceConfig,
+    requests: Requests,
+    attainment: float = 0.9,
+    drawn_at: Callable[[float], Requests] | None = None,
+) -> float:
     """Greatest rate, in requests per second on one replica, at which a share `attainment` of `requests` is in time.
 
     The requests (20,000 by the design) are the same at every rate, only their arrivals are scaled: common random
-    numbers. Bisection to 1 % on one replica; 0.0 when limits are not met at a thousandth of the saturated rate. It is
-    never above the saturated rate: there the queue grows without end, however wide the limits are for the first
-    `requests`.
+    numbers; where a rate does more than that, `drawn_at` draws them. Bisection to 1 % on one replica; 0.0 when limits
+    are not met at a thousandth of the saturated rate. It is never above the saturated rate: there the queue grows
+    without end, however wide the limits are for the first `requests`.
     """
     one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=True)
     drawn_per_s = requests.count / max(int(requests.arrival_ns[-1]), 1) * 1e9
 
     def keeps(rate_per_s: float) -> bool:
-        return Service(one, at_rate(requests, rate_per_s / drawn_per_s)).finish().attainment >= attainment
+        offered = at_rate(requests, rate_per_s / drawn_per_s) if drawn_at is None else drawn_at(rate_per_s)
+        return Service(one, offered).finish().attainment >= attainment
 
     saturated = saturated_requests_per_s(one, requests)
     if saturated == 0.0:
