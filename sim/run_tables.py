@@ -208,7 +208,7 @@ FAILURES_FELT = TableSpec(
         FABRIC,
         HOST,
         Column("kind", DType.TEXT, "", "kind of the component that failed"),
-        Column("failures", DType.FLOAT, "", "failures from the start of the run, mean over replications"),
+        Column("failures", DType.FLOAT, "", "failures after the warm-up, mean over replications"),
         Column("felt", DType.FLOAT, "", "of them those that stopped a running job"),
         Column("jobs_lost", DType.FLOAT, "", "losses of running jobs that they caused"),
         Column("chips_per_failure", DType.FLOAT, "chips", "chips of the jobs that one failure stops: its blast radius"),
@@ -221,7 +221,9 @@ RECOVERY_STAGES = TableSpec(
         FABRIC,
         HOST,
         Column("stage", DType.TEXT, "", "stage between the loss of a running job and its running again"),
-        Column("seconds_per_loss", DType.FLOAT, "s", "mean over losses, those that are not over included"),
+        Column(
+            "seconds_per_loss", DType.FLOAT, "s", "mean over losses after the warm-up, those that are not over included"
+        ),
         Column("share", DType.FLOAT, "1", "share of all time of recovery"),
     ),
 )

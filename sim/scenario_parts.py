@@ -307,7 +307,8 @@ class RunSection(Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """The one seed; a replication is a number beside it."""
     warmup: Seconds = 0.0
-    """Time at the start that is simulated and not measured."""
+    """Time at the start that is simulated and not measured. Chip-hours, failures, losses and the productive share of
+    jobs are those of the time after it; waits, slowdowns and counts are those of the jobs that arrive after it."""
     start: Literal["stationary", "new"] = "stationary"
     """`stationary`: the machine is found in its long-run state. `new`: everything starts new and up."""
 

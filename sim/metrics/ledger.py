@@ -1,7 +1,8 @@
 """The ledger of jobs, from the log alone: every microsecond of every job is in exactly one use, none is left over.
 
-A job's account runs from its arrival to its end, or to the horizon. Its uses are those of chip-hours (design: measures,
-2 and 4): the stages, with running divided into `useful`, `slowed` and `lost`. All whole microseconds.
+A job's account runs from its arrival, or from the end of the warm-up where that is later, to its end, or to the
+horizon. Its uses are those of chip-hours (design: measures, 2 and 4): the stages, with running divided into `useful`,
+`slowed` and `lost`. All whole microseconds.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ from sim.trace import FULL_SPEED_PPM, Placed, Row, Stage, Trace, Verb
 
 @dataclass(frozen=True, kw_only=True)
 class JobLedger:
-    """The account of one job. `held_us` is the instant of its first slice, `running_us` that of its first running."""
+    """The account of one job, opened at `from_us`: its arrival, or the end of the warm-up where that is later.
+
+    `held_us` is the instant of its first slice, `running_us` that of its first running, whenever they were. A job that
+    ended within the warm-up has an empty account.
+    """
 
     job: int
     chips: int
     arrived_us: int
+    from_us: int
     held_us: int | None
     running_us: int | None
     finished_us: int | None
@@ -38,7 +44,12 @@ class JobLedger:
     @property
     def unaccounted_us(self) -> int:
         """What the uses leave over: 0."""
-        return self.total_us - sum(self.us.values())
+        return max(0, self.until_us - self.from_us) - sum(self.us.values())
+
+    @property
+    def trained_us(self) -> int:
+        """Time of the account since the first running."""
+        return 0 if self.running_us is None else max(0, self.until_us - max(self.running_us, self.from_us))
 
     @property
     def wait_us(self) -> int | None:
@@ -58,9 +69,7 @@ class JobLedger:
     @property
     def ettr(self) -> float | None:
         """Effective training time ratio: productive time over the time since the first running; None before that."""
-        if self.running_us is None or self.running_us == self.until_us:
-            return None
-        return self.us[Use.USEFUL] / (self.until_us - self.running_us)
+        return self.us[Use.USEFUL] / self.trained_us if self.trained_us else None
 
 
 @dataclass(slots=True)
@@ -69,6 +78,7 @@ class _Account:
 
     chips: int
     arrived_us: int
+    from_us: int
     work_us: int | None = None
     held_us: int | None = None
     running_us: int | None = None
@@ -85,8 +95,8 @@ class _Account:
 
     def close(self, now_us: int) -> None:
         """Book the time since the last entry."""
-        passed_us, self.since_us = now_us - self.since_us, now_us
-        if not passed_us:
+        passed_us, self.since_us = now_us - max(self.since_us, self.from_us), now_us
+        if passed_us <= 0:
             return
         self.us[USE_OF_STAGE[self.stage]] += passed_us
         if self.stage == Stage.RUNNING:
@@ -94,13 +104,13 @@ class _Account:
             self.stretches.append((passed_us, self.speed_ppm))
 
     def lose(self, undone_us: int) -> None:
-        """Book the last running as lost."""
-        self.us[Use.LOST] += undone_us
-        self.us[Use.USEFUL] -= undone_us
-        while undone_us:
+        """Book the last running as lost; what lies before the account was opened is not counted."""
+        while undone_us and self.stretches:
             passed_us, speed_ppm = self.stretches.pop()
             lost_us = min(undone_us, passed_us)
             undone_us -= lost_us
+            self.us[Use.LOST] += lost_us
+            self.us[Use.USEFUL] -= lost_us
             self.slowed_ppm_us -= lost_us * (FULL_SPEED_PPM - speed_ppm)
             if lost_us < passed_us:
                 self.stretches.append((passed_us - lost_us, speed_ppm))
@@ -109,20 +119,23 @@ class _Account:
 _LOSABLE = (Stage.RUNNING.value, Stage.CHECKPOINTING.value)
 
 
-def job_ledgers(trace: Trace) -> list[JobLedger]:
-    """The account of every job that has arrived, in order of number. A log without arrivals starts them at time 0."""
+def job_ledgers(trace: Trace, warmup_us: int = 0) -> list[JobLedger]:
+    """The account of every job that has arrived, in order of number, of the time after the warm-up.
+
+    A log without arrivals starts them at time 0.
+    """
     accounts: dict[int, _Account] = {}
     for row in trace.rows:
         if row[4] >= 0:
-            _book(accounts, row, trace.placements)
+            _book(accounts, row, trace.placements, warmup_us)
     return list(_ledgers(accounts, trace.horizon_us))
 
 
-def _book(accounts: dict[int, _Account], row: Row, placements: list[Placed]) -> None:
+def _book(accounts: dict[int, _Account], row: Row, placements: list[Placed], warmup_us: int) -> None:
     now_us, verb, _, component, job, stage, value = row
     if job not in accounts:
         submitted = verb == Verb.SUBMIT
-        accounts[job] = _Account(component if submitted else 0, now_us, since_us=now_us)
+        accounts[job] = _Account(component if submitted else 0, now_us, max(now_us, warmup_us), since_us=now_us)
         if submitted:
             accounts[job].work_us = None if value < 0 else value
     account = accounts[job]
@@ -164,6 +177,7 @@ def _ledgers(accounts: dict[int, _Account], horizon_us: int) -> Iterator[JobLedg
             job=job,
             chips=account.chips,
             arrived_us=account.arrived_us,
+            from_us=account.from_us,
             held_us=account.held_us,
             running_us=account.running_us,
             finished_us=None if account.rejected else account.finished_us,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sim.histories import ComponentKind
 from sim.metrics.availability import promise_kept_share, time_at_capacity, window_edges
 from sim.metrics.chip_hours import chip_us_by_use
-from sim.metrics.jobs import losses
+from sim.metrics.jobs import Loss, losses
 from sim.metrics.ledger import JobLedger
 from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
@@ -88,14 +88,17 @@ class BlastRadius:
         return _share(self.chips, self.failures)
 
 
-def blast_radius(trace: Trace, ledgers: Sequence[JobLedger]) -> dict[str, BlastRadius]:
-    """By kind of component, in order of name: what its failures hit. Several at one instant count for the last."""
-    failures = Counter(row[2] for row in trace.rows if row[1] == Verb.FAIL)
+def blast_radius(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -> dict[str, BlastRadius]:
+    """By kind of component, in order of name: what its failures after the warm-up hit.
+
+    Several at one instant count for the last.
+    """
+    failures = Counter(row[2] for row in trace.rows if row[1] == Verb.FAIL and row[0] >= warmup_us)
     chips = {ledger.job: ledger.chips for ledger in ledgers}
     jobs: Counter[str] = Counter()
     hit: Counter[str] = Counter()
     felt: dict[str, set[tuple[int, int]]] = {}
-    for loss in losses(trace):
+    for loss in losses_after(trace, warmup_us):
         jobs[loss.kind] += 1
         hit[loss.kind] += chips[loss.job]
         felt.setdefault(loss.kind, set()).add((loss.lost_us, loss.component))
@@ -105,10 +108,15 @@ def blast_radius(trace: Trace, ledgers: Sequence[JobLedger]) -> dict[str, BlastR
     }
 
 
-def recovery_us_by_stage(trace: Trace) -> dict[Stage, int]:
-    """Microseconds that all recoveries of running jobs spent in every stage."""
+def losses_after(trace: Trace, warmup_us: int) -> list[Loss]:
+    """The losses of running jobs that fall after the warm-up, whenever the jobs arrived."""
+    return [loss for loss in losses(trace) if loss.lost_us >= warmup_us]
+
+
+def recovery_us_by_stage(trace: Trace, warmup_us: int = 0) -> dict[Stage, int]:
+    """Microseconds that all recoveries from losses after the warm-up spent in every stage."""
     total = dict.fromkeys(Stage, 0)
-    for loss in losses(trace):
+    for loss in losses_after(trace, warmup_us):
         for stage, spent_us in loss.stage_us.items():
             total[stage] += spent_us
     return total
@@ -199,13 +207,17 @@ class OperationsSummary:
 
 
 def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -> OperationsSummary:
-    """All measures of a run: jobs that arrived after the warm-up, and chip-time and events after it."""
+    """All measures of a run after the warm-up; `ledgers` are those of `job_ledgers` with the same warm-up.
+
+    By time: chip-hours, events, and `ettr`, of every job for as long as it has run in that time. By arrival: counts,
+    waits and slowdowns, of the jobs that arrive in it, each whole.
+    """
     chip_us = chip_us_by_use(trace, warmup_us)
     counted = [ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]
     waits = [ledger.waited_us for ledger in counted if not ledger.rejected]
     slowdowns = [ledger.slowdown for ledger in counted if ledger.slowdown is not None]
-    ran = [ledger for ledger in counted if ledger.running_us is not None]
-    wall = sum(ledger.chips * (ledger.until_us - (ledger.running_us or 0)) for ledger in ran)
+    ran = [ledger for ledger in ledgers if ledger.trained_us]
+    trained = sum(ledger.chips * ledger.trained_us for ledger in ran)
     return OperationsSummary(
         chip_us=chip_us,
         goodput=goodput_of(chip_us),
@@ -216,8 +228,8 @@ def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -
         finished=sum(ledger.finished_us is not None for ledger in counted),
         wait_s=float(np.mean(waits)) / 1e6 if waits else math.nan,
         slowdown=float(np.mean(slowdowns)) if slowdowns else math.nan,
-        ettr=_share(sum(ledger.chips * ledger.us[Use.USEFUL] for ledger in ran), wall),
-        losses=sum(loss.lost_us >= warmup_us for loss in losses(trace)),
+        ettr=_share(sum(ledger.chips * ledger.us[Use.USEFUL] for ledger in ran), trained),
+        losses=len(losses_after(trace, warmup_us)),
         preemptions=sum(row[1] == Verb.PREEMPT and row[0] >= warmup_us for row in trace.rows),
         circuits=circuits_made(trace, warmup_us),
         reroute_share=reroute_share(trace, warmup_us),

@@ -93,7 +93,7 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
     """Play one replication and measure it after the warm-up."""
     warmup_us = seconds_to_us(setup.scenario.run.warmup)
     plan, trace = play_operations(setup, replication)
-    ledgers = job_ledgers(trace)
+    ledgers = job_ledgers(trace, warmup_us)
     summary = summary_of(trace, ledgers, warmup_us)
     first = replication == 0
     return OperationsSample(
@@ -101,8 +101,8 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
         measures=dict(_measures(summary, trace, warmup_us)),
         chip_us=summary.chip_us,
         sizes=_sizes([ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]),
-        blast=blast_radius(trace, ledgers),
-        recovery_us=recovery_us_by_stage(trace),
+        blast=blast_radius(trace, ledgers, warmup_us),
+        recovery_us=recovery_us_by_stage(trace, warmup_us),
         left_out={rejected.reason: rejected.count for rejected in plan.rejected},
         stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
         stages=tuple(_stages(trace)) if first else (),

@@ -72,14 +72,14 @@ def test_the_published_promise_by_simulation() -> None:
 
 @pytest.mark.slow
 def test_many_static_blocks_by_simulation() -> None:
-    """Goal: the same for 1,424 and 368 static cubes. Method: as above; limits within a sixth of the number."""
+    """Goal: the same for 1,424 and 368 static cubes. Method: as above; limits of 99.9 % within half of the number."""
     for host, cubes, replications in (("99.0 %", 1424, 8), ("99.5 %", 368, 16)):
         table = size_by_simulation(
             hosts(host), THREE, fabrics=["static_aligned"], level=LEVEL, replications=replications
         )
         assert table["closed_form"].tolist() == [cubes]
         assert limits_hold(table)
-        assert int(table["cubes_high"].iloc[0]) - int(table["cubes_low"].iloc[0]) < cubes / 6 + 32
+        assert int(table["cubes_high"].iloc[0]) - int(table["cubes_low"].iloc[0]) < cubes / 2
 
 
 def test_boxes_agree_with_random_states() -> None:
