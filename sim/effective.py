@@ -141,7 +141,9 @@ def _operations(scenario: Scenario) -> Iterator[Setting]:
         yield "jobs: log", f"{jobs.log.path} ({jobs.log.format}), slices by the rule {jobs.log.rule.kind}", ""
     for shape, count in jobs.always.items():
         yield "jobs without end", f"{count} x {shape}", ""
-    yield "scheduling", f"{scenario.scheduling.queue.kind}, {scenario.scheduling.placement.kind}", ""
+    scheduling = scenario.scheduling
+    moves = "" if scheduling.defragmentation.kind == "none" else ", jobs are moved to make room"
+    yield "scheduling", f"{scheduling.queue.kind}, {scheduling.placement.kind}{moves}", ""
     yield "checkpoints", scenario.checkpoint.kind, ""
     if scenario.spares.cubes:
         yield "spares", f"{scenario.spares.cubes} cubes, {scenario.spares.kind}", ""

@@ -33,6 +33,9 @@ JOB_MEANINGS = {
     "FairShare.shares": "Weight of each owner; 1 where it is left out.",
     "Folding.then": "The policy that places each of the shapes, `first_fit` or `best_fit`.",
     "Folding.least_bisection": "Least bisection of a folded shape, as a share of that of the shape asked for.",
+    "MakeRoom.least_wait": "A job has to wait so long before others are moved for it.",
+    "MakeRoom.least_gain": "The chip-time of waiting that moves save is to be more than so many times their cost.",
+    "MakeRoom.tried": "How many places are looked at, those with the fewest chips held first.",
     "Easy.order": "Who is first: by `arrival`, or the `shortest`; later jobs start where they delay the first one not.",
     **{f"FixedCheckpoints.{key}": text for key, text in _CHECKPOINTS.items()},
     **{f"YoungCheckpoints.{key}": text for key, text in _CHECKPOINTS.items() if key != "interval"},
@@ -85,5 +88,6 @@ JOB_ASSUMPTIONS = (
     "Folding.least_bisection",
     "PowerDomainEvents.racks", "SlowHosts.speed",
     "FixedCheckpoints.interval", "FixedCheckpoints.save", "YoungCheckpoints.save", "SparesPolicy.swap",
+    "MakeRoom.least_wait", "MakeRoom.least_gain", "MakeRoom.tried",
 )  # fmt: skip
 """Keys whose default is a guess of this project."""

@@ -299,6 +299,12 @@ class Machine:
         assert running_us > 0, "a loss that undoes nothing is no row"
         self._write((self._clock.now, Verb.LOSE.value, "", -1, job, "", running_us))
 
+    def ask_to_move(self, job: int, makes_room_for: int, cost_chip_us: int) -> None:
+        """Tell a job to leave its slice for another place, so that one that waits fits; what that is to cost."""
+        assert self.holdings[job].stage is Stage.RUNNING, f"job {job} does not run and is not to be moved"
+        self._write((self._clock.now, Verb.MOVE.value, "", makes_room_for, job, "", cost_chip_us))
+        self.listener.noticed(job)
+
     def preempt(self, job: int) -> None:
         """Take a job off its slice for another one: the listener is told, then everything is taken back from it."""
         assert job in self.holdings, f"job {job} holds nothing to be taken"

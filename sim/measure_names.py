@@ -92,7 +92,8 @@ OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
     "ettr": ("1", "higher"), "wait_mean_s": ("s", "lower"), "slowdown_mean": ("1", "lower"),
     "completion": ("1", "higher"), "jobs_arrived": ("jobs", None), "jobs_rejected": ("jobs", "lower"),
     "jobs_finished": ("jobs", "higher"), "job_losses_per_day": ("1/day", "lower"),
-    "preemptions_per_day": ("1/day", None), "circuits_per_day": ("1/day", None), "reroute_share": ("1", "lower"),
+    "preemptions_per_day": ("1/day", None), "moves_per_day": ("1/day", None), "circuits_per_day": ("1/day", None),
+    "reroute_share": ("1", "lower"),
 }  # fmt: skip
 """Measures of a pod in operation with their units and which way is better (design: measures, section 2)."""
 

@@ -11,6 +11,7 @@ from sim.lifetimes import Empirical, Exponential, Gamma, Lognormal, Mixture, Wei
 from sim.scenario_parts import Count, Section, kind_or
 from topology.policies import BestFit, FirstFit, Folding
 from topology.units import Unit
+from workloads.jobs.defragmentation import MakeRoom, NoDefragmentation
 from workloads.jobs.demand import JobTraits
 from workloads.jobs.durations import PhillyDurations
 from workloads.jobs.job import JobKind
@@ -60,6 +61,9 @@ Placements = Annotated[
     Annotated[FirstFit, Tag("first_fit")] | Annotated[BestFit, Tag("best_fit")] | Annotated[Folding, Tag("folding")],
     kind_or("first_fit"),
 ]
+Defragmentations = Annotated[
+    Annotated[NoDefragmentation, Tag("none")] | Annotated[MakeRoom, Tag("make_room")], kind_or("make_room")
+]
 Checkpoints = Annotated[
     Annotated[NoCheckpoints, Tag("none")]
     | Annotated[FixedCheckpoints, Tag("fixed")]
@@ -74,6 +78,7 @@ JOB_PLUG_INS: dict[str, tuple[Any, ...]] = {
     "jobs.log.rule": (RoundUp, Exact, ShareOfMachine),
     "scheduling.queue": (Fifo, ShortestFirst, Priority, FairShare, Easy),
     "scheduling.placement": (FirstFit, BestFit, Folding),
+    "scheduling.defragmentation": (NoDefragmentation, MakeRoom),
     "checkpoint": (NoCheckpoints, FixedCheckpoints, YoungCheckpoints),
 }
 """Plug-ins of a pod in operation by the key at which a scenario chooses one of them."""
@@ -153,3 +158,5 @@ class SchedulingSection(Section):
     """Who is next: the queue policy."""
     placement: Placements = FirstFit()
     """Where: the placement policy."""
+    defragmentation: Defragmentations = NoDefragmentation()
+    """Whether running jobs are moved for one that waits although enough chips are free."""

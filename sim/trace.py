@@ -10,6 +10,7 @@ Clock times are int64 microseconds, the horizon is half-open: nothing that falls
 - submit: the work of the job in microseconds at full speed, -1 for work without end; `component` is its chips
 - commit: microseconds of productive time that a checkpoint has made safe so far
 - lose: microseconds of running, the last ones of the job, that a loss undoes
+- move: chip-microseconds that the move is expected to cost; `component` is the job that it makes room for
 - reject: `stage` is the reason, `component` the chips that were asked for
 """
 
@@ -49,6 +50,7 @@ class Verb(StrEnum):
     COMMIT = "commit"
     LOSE = "lose"
     PREEMPT = "preempt"
+    MOVE = "move"
     NOTICE = "notice"
     RETIRE = "retire"
     ONSET = "onset"
@@ -106,7 +108,12 @@ LOG = TableSpec(
         Column("time_us", DType.INT, "us", "instant of the transition, from the start of the run"),
         Column("verb", DType.TEXT, "", "what the machine did"),
         Column("kind", DType.TEXT, "", "kind of the component, empty for transitions of jobs"),
-        Column("component", DType.INT, "", "index of the component (of the cube for drains), chips of a submitted job"),
+        Column(
+            "component",
+            DType.INT,
+            "",
+            "index of the component (of the cube for drains), chips of a submitted job, job that a move makes room for",
+        ),
         Column("job", DType.INT, "", "job that the row is about, -1 for components"),
         Column("stage", DType.TEXT, "", "stage that the job enters, reason of a rejection, empty otherwise"),
         Column(

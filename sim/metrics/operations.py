@@ -197,6 +197,7 @@ class OperationsSummary:
     ettr: float
     losses: int
     preemptions: int
+    moves: int
     circuits: int
     reroute_share: float
 
@@ -231,6 +232,7 @@ def summary_of(trace: Trace, ledgers: Sequence[JobLedger], warmup_us: int = 0) -
         ettr=_share(sum(ledger.chips * ledger.us[Use.USEFUL] for ledger in ran), trained),
         losses=len(losses_after(trace, warmup_us)),
         preemptions=sum(row[1] == Verb.PREEMPT and row[0] >= warmup_us for row in trace.rows),
+        moves=sum(row[1] == Verb.MOVE and row[0] >= warmup_us for row in trace.rows),
         circuits=circuits_made(trace, warmup_us),
         reroute_share=reroute_share(trace, warmup_us),
     )

@@ -3,11 +3,14 @@
 Jobs that lost something and are ready to start again come first, in the order in which they asked: one that lost a cube
 keeps the good ones when a replacement is free at once, otherwise it gives all back and queues. Then the queue, as its
 policy decides; a job that may not run around dead light stands aside while it could not run anywhere. Waiting jobs hold
-nothing, so as many jobs run as the pod has room for. A preempted job queues again, told by the machine's listener.
+nothing, so as many jobs run as the pod has room for. The queue is in order of arrival: a job that lost its slice, or
+that was preempted, has its place ahead of all that arrived after it. Last, where the policy of defragmentation says so,
+running jobs are asked to make room for one that waits for its shape (`moves`).
 """
 
 from __future__ import annotations
 
+from bisect import insort_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,13 +23,16 @@ from simpy.events import Event
 from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
 from sim.processes.health import to_us
+from sim.processes.moves import Moves
 from sim.processes.order import Order, Timer, priority
 from sim.processes.spares import Spares
+from sim.profile_delays import start_s
 from sim.trace import Stage
 from topology.fabric import Fabric
 from topology.placement import joined, replace_cubes, usable_cubes
 from topology.pod import HOSTS_PER_CUBE
 from topology.policies import FirstFit
+from workloads.jobs.defragmentation import NoDefragmentation
 from workloads.jobs.fitting import Fitting, Held, Mask, PlacementPolicy, RejectReason, Spot, empty_fitting
 from workloads.jobs.job import Job as Job
 from workloads.jobs.job import make_job as make_job
@@ -79,26 +85,29 @@ class Dispatcher:
         queue: QueuePolicy | None = None,
         placement: PlacementPolicy | None = None,
         spares: Spares | None = None,
+        moves: Moves | None = None,
     ) -> None:
-        """An empty queue; first in first out, first fit and no spares unless other policies are given."""
+        """An empty queue; first in first out, first fit, no spares and no moves unless other policies are given."""
         self._env = env
         self._machine = machine
         self._recovery = recovery
         self._policy: QueuePolicy = Fifo() if queue is None else queue
         self._placement: PlacementPolicy = FirstFit() if placement is None else placement
         self._spares = Spares(machine.pod, 0) if spares is None else spares
+        self._moves = Moves(NoDefragmentation(), lambda job: 0) if moves is None else moves
         self._empty = self._spares.kept_from(empty_fitting(machine.fabric, machine.pod, self._placement))
-        self._start_us = to_us(recovery.circuits) + to_us(recovery.preflight) + to_us(recovery.restore)
         self._queue: list[Waiting] = []
         self._answers: dict[int, Event] = {}
         self._returning: list[_Asking] = []
+        self._standing_by: list[_Asking] = []
+        self._look_again_us = -1
         self._granted: dict[int, _Granted] = {}
         self._used_chip_us: dict[str, int] = {}
         self._pass_is_due = False
 
     @property
     def waiting(self) -> list[int]:
-        """Numbers of the jobs in the queue, in the order in which they asked."""
+        """Numbers of the jobs in the queue, in order of arrival."""
         return [waiting.job.id for waiting in self._queue]
 
     def reject_reason(self, job: Job) -> RejectReason | None:
@@ -106,7 +115,7 @@ class Dispatcher:
         return self._empty.reason(job)
 
     def enqueue(self, job: Job, remaining_us: int | None = None) -> Event:
-        """Put a job that holds nothing at the end of the queue; the event gives its `Start`.
+        """Put a job that holds nothing into the queue; the event gives its `Start`.
 
         `remaining_us`: what the job still takes by its owner's word, stages aside; `requested_us` unless given.
         """
@@ -115,11 +124,17 @@ class Dispatcher:
         return self._queue_up(self._asking(job, remaining_us))
 
     def ask_again(self, job: Job, remaining_us: int | None = None) -> Event:
-        """Let a job that still holds what it lost a part of start again; the event gives its `Start`."""
-        self._machine.set_stage(job.id, Stage.WAITING)
+        """Let a job that holds what it lost a part of, or is to leave, start again; the event gives its `Start`."""
+        self._machine.set_stage(job.id, Stage.MIGRATING if self._moves.concerns(job.id) else Stage.WAITING)
         asking = self._asking(job, remaining_us)
         self._returning.append(asking)
         return asking.answer
+
+    def stays(self, job: int) -> None:
+        """A job that was told to leave is lost or taken off its slice before it could."""
+        if self._moves.concerns(job):
+            self._moves.break_off()
+            self._request_pass()
 
     def ended(self, job: Job) -> None:
         """A job has given its slice back for good: it is no longer counted as running."""
@@ -131,7 +146,10 @@ class Dispatcher:
             self._request_pass()
 
     def room(self) -> Fitting:
-        """What is free now, as far as is believed."""
+        """What is free now, as far as is believed, and not kept for moves under way."""
+        return self._moves.kept_from(self._all_room())
+
+    def _all_room(self) -> Fitting:
         machine = self._machine
         blind = machine.fabric is Fabric.ANY_HOST or not machine.believed.ends_out_total
         return Fitting(
@@ -156,8 +174,8 @@ class Dispatcher:
         return _Asking(Waiting(job=job, asked_us=int(self._env.now), remaining_us=remaining_us), Event(self._env))
 
     def _queue_up(self, asking: _Asking) -> Event:
-        """Put a job at the end of the queue."""
-        self._queue.append(asking.waiting)
+        """Put a job into the queue, behind those that have arrived before it or at the same instant."""
+        insort_right(self._queue, asking.waiting, key=lambda waiting: waiting.job.arrival_us)
         self._answers[asking.waiting.job.id] = asking.answer
         return asking.answer
 
@@ -172,37 +190,80 @@ class Dispatcher:
         """The scheduling pass of this instant."""
         returning, self._returning = self._returning, []
         for asking in returning:
-            start = self._start_again(asking.waiting.job)
-            if start is None:
-                job = asking.waiting.job.id
-                self._spares.entitle(job)
-                self._machine.release(job)
-                self._settle(job)
-                self._machine.set_stage(job, Stage.WAITING)
-                self._queue_up(asking)
+            if self._moves.concerns(asking.waiting.job.id):
+                self._moves.stand_by(asking.waiting.job.id)
+                self._standing_by.append(asking)
             else:
-                self._grant(asking, start)
+                self._answer(asking)
+        if self._moves.is_over:
+            self._end_moves()
         if self._spares.entitled:
             self._start_entitled()
         if self._queue:
             self._decide()
+        if self._moves.is_over:
+            self._end_moves()
+        elif self._queue and self._moves.is_idle:
+            self._make_room()
         self._pass_is_due = False
+
+    def _answer(self, asking: _Asking) -> None:
+        """A job that holds a slice starts again, or gives all back and queues."""
+        start = self._start_again(asking.waiting.job)
+        if start is None:
+            job = asking.waiting.job.id
+            self._spares.entitle(job)
+            self._machine.release(job)
+            self._settle(job)
+            self._machine.set_stage(job, Stage.WAITING)
+            self._queue_up(asking)
+        else:
+            self._grant(asking, start)
+
+    def _make_room(self) -> None:
+        """Ask running jobs to move, where the first of the queue waits for its shape and it is worth it."""
+        room = self._spares.kept_from(self.room())
+        first = next((waiting for waiting in self._queue if not room.is_barred(waiting.job)), None)
+        if first is None or room.reason(first.job) is not RejectReason.SHAPE:
+            return
+        due_us, now_us = self._moves.due_us(first), int(self._env.now)
+        if now_us >= due_us:
+            self._moves.begin(self._view(room), first, self._machine)
+        elif self._look_again_us != due_us:
+            self._look_again_us = due_us
+            timer = Timer(self._env, due_us - now_us, priority(Order.TICK))
+            assert timer.callbacks is not None
+            timer.callbacks.append(lambda _: self._request_pass())
+
+    def _end_moves(self) -> None:
+        """Carry out the moves under way, all at this instant, or have their jobs start again where they are."""
+        plan, ready = self._moves.plan, self._standing_by
+        assert plan is not None, "no plan is under way"
+        self._standing_by = []
+        if plan.job.id not in self._answers or not self._moves.is_possible(self._all_room()):
+            self._moves.break_off()
+            self._moves.end(int(self._env.now))
+            for asking in ready:
+                self._answer(asking)
+            return
+        self._moves.end(int(self._env.now))
+        for asking in ready:
+            self._machine.release(asking.waiting.job.id)
+        to = {move.job.id: move.to for move in plan.moves}
+        for asking in ready:
+            self._settle_on(asking, to[asking.waiting.job.id])
+        self._start_queued(plan.job, plan.spot)
 
     def _decide(self) -> None:
         """Ask the queue policy and carry out its decisions in their order."""
         room = self._spares.kept_from(self.room())
-        waiting = tuple(self._queue)
-        if room.switch_out:
-            waiting = tuple(one for one in waiting if not room.is_barred(one.job))
-        view = QueueView(
-            now_us=int(self._env.now), waiting=waiting, room=room, running_now=self._running, used_now=self._used
-        )
-        for decision in self._policy.decide(view):
+        for decision in self._policy.decide(self._view(room)):
             job = decision.job
             if isinstance(decision, Preempt):
                 room = room.after_end([job.id])
                 self._settle(job.id)
                 self._machine.preempt(job.id)
+                self._leave_moves(job.id)
                 continue
             spot, after = room.spot(job), room.after_start(job)
             if spot is None or after is None:
@@ -210,12 +271,36 @@ class Dispatcher:
             self._start_queued(job, spot)
             room = after
 
+    def _view(self, room: Fitting) -> QueueView:
+        """The pod as policies see it, without jobs that can run nowhere and the one that moves make room for."""
+        waiting, plan = tuple(self._queue), self._moves.plan
+        if room.switch_out:
+            waiting = tuple(one for one in waiting if not room.is_barred(one.job))
+        if plan is not None:
+            waiting = tuple(one for one in waiting if one.job.id != plan.job.id)
+        return QueueView(
+            now_us=int(self._env.now), waiting=waiting, room=room, running_now=self._running, used_now=self._used
+        )
+
+    def _leave_moves(self, job: int) -> None:
+        """A job was preempted: if it was to move it does not, and queues if it had been ready to."""
+        self.stays(job)
+        ready = [asking for asking in self._standing_by if asking.waiting.job.id == job]
+        for asking in ready:
+            self._standing_by.remove(asking)
+            self._queue_up(asking)
+
     def _start_queued(self, job: Job, spot: Spot) -> None:
         """Take a job out of the queue and give it its slice."""
         place = next(place for place, waiting in enumerate(self._queue) if waiting.job.id == job.id)
         asking = _Asking(self._queue.pop(place), self._answers.pop(job.id))
-        self._machine.occupy(job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape, chips_per_host=job.chips_per_host)
         self._spares.disentitle(job.id)
+        self._settle_on(asking, spot)
+
+    def _settle_on(self, asking: _Asking, spot: Spot) -> None:
+        """Give a job that holds nothing its slice, with its circuits, and let it start."""
+        job = asking.waiting.job
+        self._machine.occupy(job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape, chips_per_host=job.chips_per_host)
         self._grant(asking, Start(How.PLACED, self._machine.connect(job.id) > 0))
 
     def _start_entitled(self) -> None:
@@ -230,7 +315,7 @@ class Dispatcher:
         """Tell a job that it may start, and note when it is expected to end."""
         job, remaining_us = asking.waiting.job, asking.waiting.remaining_us
         before, now_us = self._granted.get(job.id), int(self._env.now)
-        end_us = None if remaining_us is None else now_us + self._start_us + remaining_us
+        end_us = None if remaining_us is None else now_us + to_us(start_s(self._recovery, job)) + remaining_us
         self._granted[job.id] = _Granted(job, now_us if before is None else before.started_us, end_us)
         asking.answer.succeed(start)
 

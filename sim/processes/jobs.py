@@ -23,6 +23,7 @@ from sim.processes.job_events import Ending, JobEvents, undo
 from sim.processes.order import Order, Timer, priority
 from sim.processes.progress import Progress
 from sim.processes.upkeep import NO_UPKEEP, Upkeep
+from sim.profile_delays import recovery_in
 from sim.trace import Stage
 from workloads.jobs.job import Job
 
@@ -60,7 +61,7 @@ def run_job(
     """One job, to the end of its work or for ever.
 
     With `runs_at_start` a slice got at time 0 runs at once, as if it had been there before. Without `upkeep` a job has
-    no state: nothing is saved and a loss undoes nothing.
+    no state: nothing is saved and a loss undoes nothing. The job's profile stands in for delays of the policies.
     """
     yield from _JobLife(env, job, machine, dispatcher, events, recovery, upkeep).live(runs_at_start)
 
@@ -83,8 +84,10 @@ class _JobLife:
         self.machine = machine
         self.dispatcher = dispatcher
         self.events = events
-        self.recovery = recovery
+        self.recovery = recovery_in(recovery, job.profile)
         self.upkeep = upkeep
+        self.save_us = upkeep.save_us(job)
+        self.stall_us = upkeep.stall_us(job)
         self.place = priority(Order.STAGE_END, 0, job.id)
         self.progress: Progress | None = upkeep.progress_of(job)
         self.interval_us = upkeep.interval_us(job)
@@ -152,6 +155,8 @@ class _JobLife:
             if ending is Ending.NOTICED:
                 ended = yield from self._save_before_leaving()
                 ending = Ending(str(ended.value)) if ended.triggered else Ending.NOTICED
+                if ending is not Ending.NOTICED:
+                    self.dispatcher.stays(self.job.id)
             self.planned = ending is Ending.NOTICED
             if ending is not Ending.LOST:
                 return ending
@@ -204,7 +209,7 @@ class _JobLife:
             progress.run(self.now_us, 0)
 
     def _run_and_save(self, progress: Progress, ended: Event, next_save_us: int | None) -> JobProcess:
-        save_us, stall_us = self.upkeep.save_us, self.upkeep.stall_us
+        save_us, stall_us = self.save_us, self.stall_us
         safe_at_us: int | None = None
         point = progress.point()
         while not progress.is_done:
@@ -260,8 +265,8 @@ class _JobLife:
         progress, ended = self.progress, self.events.open(self.job.id)
         if progress is not None and progress.is_at_risk:
             self.machine.set_stage(self.job.id, Stage.CHECKPOINTING)
-            if self.upkeep.save_us:
-                yield Timer(self.env, self.upkeep.save_us, self.place) | ended
+            if self.save_us:
+                yield Timer(self.env, self.save_us, self.place) | ended
             if not ended.triggered:
                 self._commit(progress, progress.point())
         return ended

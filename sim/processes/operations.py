@@ -12,11 +12,14 @@ from sim.other_failures import OtherFailures
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy, with_preflight
 from sim.processes.dispatch import Dispatcher
 from sim.processes.failures import Source, start_failures
+from sim.processes.health import to_us
 from sim.processes.job_events import JobEvents
 from sim.processes.jobs import JobProcess, run_job
+from sim.processes.moves import Moves
 from sim.processes.order import Order, Timer, priority
 from sim.processes.spares import Spares
 from sim.processes.upkeep import Upkeep, loss_rate_per_s
+from sim.profile_delays import move_s
 from sim.repair_policies import MaintenancePolicy
 from sim.streams import Streams
 from sim.trace import Trace
@@ -24,6 +27,7 @@ from topology.boxes import check_fabric
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, AnyPod
 from topology.shape import Shape
+from workloads.jobs.defragmentation import Defragmentation, NoDefragmentation
 from workloads.jobs.fitting import PlacementPolicy
 from workloads.jobs.job import Job
 from workloads.jobs.queueing import QueuePolicy
@@ -44,6 +48,7 @@ def simulate_operations(
     spares: SparesPolicy | None = None,
     queue: QueuePolicy | None = None,
     placement: PlacementPolicy | None = None,
+    defragmentation: Defragmentation | None = None,
     others: OtherFailures | None = None,
     maintenance: MaintenancePolicy | None = None,
     runs_at_start: bool = False,
@@ -58,13 +63,18 @@ def simulate_operations(
     check_fabric(fabric, pod)
     recovery = with_preflight(recovery, health)
     spares = SparesPolicy() if spares is None else spares
+    saving = NoCheckpoints() if checkpoint is None else checkpoint
     env = simpy.Environment()
     machine = Machine(pod, fabric, env, check_invariants=check_invariants)
     reserve = Spares(pod, spares.cubes, by_host=fabric is Fabric.ANY_HOST)
-    dispatcher = Dispatcher(env, machine, recovery, queue, placement, reserve)
+    moves = Moves(
+        NoDefragmentation() if defragmentation is None else defragmentation,
+        lambda job: to_us(move_s(recovery, saving, job, light=fabric.has_light)),
+    )
+    dispatcher = Dispatcher(env, machine, recovery, queue, placement, reserve, moves)
     events = JobEvents(env, machine, dispatcher, recovery)
     upkeep = Upkeep(
-        NoCheckpoints() if checkpoint is None else checkpoint,
+        saving,
         lambda job: loss_rate_per_s(sources, pod, job, light=fabric.has_light),
         start_failure=recovery.failure,
         streams=streams,

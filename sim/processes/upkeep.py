@@ -9,6 +9,7 @@ from sim.histories import US_PER_S, ComponentKind, Lives
 from sim.job_policies import CheckpointPolicy, NoCheckpoints, SparesPolicy
 from sim.processes.failures import Source
 from sim.processes.progress import Progress
+from sim.profile_delays import checkpoint_in
 from sim.streams import Streams
 from topology.pod import HOSTS_PER_CUBE, IN_RACK_LINKS_PER_CUBE, OPTICAL_ENDS_PER_CUBE, SWITCHES_PER_POD, AnyPod
 from workloads.jobs.job import Job, JobKind
@@ -61,9 +62,15 @@ class Upkeep:
         self._jobs = jobs
         self._stateful = stateful
         self._fails: list[Sequence[bool]] = []
-        self._interval_us: dict[tuple[int, int], int | None] = {}
-        self.save_us = round(checkpoint.save_s * US_PER_S)
-        self.stall_us = round(checkpoint.stall_s * US_PER_S)
+        self._interval_us: dict[tuple[int, int, str], int | None] = {}
+
+    def save_us(self, job: Job) -> int:
+        """Microseconds until a checkpoint of a job is complete."""
+        return round(checkpoint_in(self._checkpoint, job.profile).save_s * US_PER_S)
+
+    def stall_us(self, job: Job) -> int:
+        """Microseconds for which a checkpoint stops a job."""
+        return round(checkpoint_in(self._checkpoint, job.profile).stall_s * US_PER_S)
 
     def progress_of(self, job: Job) -> Progress | None:
         """The progress of a job that is to be kept; a serving job has no state to lose."""
@@ -75,10 +82,11 @@ class Upkeep:
         """Running time between checkpoints of a job, None where it saves nothing."""
         if job.kind is JobKind.SERVING:
             return None
-        key = (job.chips, job.hosts)
+        key = (job.chips, job.hosts, job.profile)
         if key not in self._interval_us:
             rate = self._loss_rate_per_s(job)
-            interval_s = self._checkpoint.interval_s(1.0 / rate if rate > 0 else float("inf"))
+            checkpoint = checkpoint_in(self._checkpoint, job.profile)
+            interval_s = checkpoint.interval_s(1.0 / rate if rate > 0 else float("inf"))
             self._interval_us[key] = None if interval_s is None else max(1, round(interval_s * US_PER_S))
         return self._interval_us[key]
 

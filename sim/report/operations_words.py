@@ -35,6 +35,7 @@ MEASURE_WORDS = {
     "jobs_rejected": "jobs rejected: the pod could never hold them",
     "job_losses_per_day": "losses of running jobs per day",
     "preemptions_per_day": "preemptions per day",
+    "moves_per_day": "jobs moved to make room per day",
     "circuits_per_day": "circuits made per day",
     "reroute_share": "job time on reroutes",
 }

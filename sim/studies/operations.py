@@ -81,6 +81,7 @@ def play_operations(setup: Setup, replication: int) -> tuple[JobPlan, Trace]:
         spares=scenario.spares,
         queue=scenario.scheduling.queue,
         placement=scenario.scheduling.placement,
+        defragmentation=scenario.scheduling.defragmentation,
         others=scenario.failures.others,
         maintenance=scenario.maintenance,
         streams=streams,
@@ -133,6 +134,7 @@ def _measures(summary: OperationsSummary, trace: Trace, warmup_us: int) -> Itera
     yield "jobs_finished", summary.finished
     yield "job_losses_per_day", summary.losses / days
     yield "preemptions_per_day", summary.preemptions / days
+    yield "moves_per_day", summary.moves / days
     yield "circuits_per_day", summary.circuits / days
     yield "reroute_share", summary.reroute_share
 

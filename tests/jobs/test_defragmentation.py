@@ -12,7 +12,7 @@ from tests.jobs.players import Player
 from topology.fabric import Fabric
 from topology.pod import Pod
 from topology.policies import FirstFit
-from workloads.jobs.defragmentation import Defragmentation, cheapest_plan
+from workloads.jobs.defragmentation import MakeRoom, cheapest_plan
 from workloads.jobs.fitting import Fitting, RejectReason
 from workloads.jobs.job import Job, make_job
 from workloads.jobs.queueing import QueueView, Running, Waiting
@@ -47,11 +47,11 @@ def test_the_cheapest_moves_are_found(fabric: Fabric) -> None:
     cubes 2 and 3, or those of cubes 0 and 1 for theirs). All four cubes: no plan, there is no other place."""
     room, running = scattered(fabric)
     assert room.reason(wants(128)) is RejectReason.SHAPE
-    plan = cheapest_plan(wants(128), room, running, move_us=100 * S)
+    plan = cheapest_plan(wants(128), room, running, move_us=lambda job: 100 * S)
     assert plan is not None
     expected_moves, expected_cost = (2, 1600) if fabric is Fabric.STATIC_ALIGNED else (1, 800)
     assert (len(plan.moves), plan.cost_chip_us) == (expected_moves, expected_cost * S)
-    assert cheapest_plan(wants(256), room, running, move_us=S) is None
+    assert cheapest_plan(wants(256), room, running, move_us=lambda job: S) is None
 
 
 def test_a_plan_is_made_when_it_is_worth_it() -> None:
@@ -60,11 +60,18 @@ def test_a_plan_is_made_when_it_is_worth_it() -> None:
     room, running = scattered(Fabric.RECONFIGURABLE)
     view = QueueView(now_us=1000 * S, waiting=(), room=room, running_now=lambda: running)
     asked = Waiting(job=wants(128), asked_us=0, remaining_us=S)
-    assert Defragmentation().plan(view, asked) is not None
-    assert Defragmentation(least_wait=1001).plan(view, asked) is None
-    assert Defragmentation().plan(view, Waiting(job=wants(64), asked_us=0, remaining_us=S)) is None
-    assert Defragmentation(move=9000 * 128 / 8 + 1).plan(view, asked) is None
-    assert Defragmentation(move=9000 * 128 / 8 - 1).plan(view, asked) is not None
+
+    def planned(policy: MakeRoom, move_s: float = 820, waiting: Waiting = asked) -> bool:
+        return policy.plan(view, waiting, running, lambda job: round(move_s * S)) is not None
+
+    assert planned(MakeRoom())
+    assert not planned(MakeRoom(least_wait=1001))
+    assert not planned(MakeRoom(), waiting=Waiting(job=wants(64), asked_us=0, remaining_us=S))
+    assert not planned(MakeRoom(), 9000 * 128 / 8 + 1)
+    assert planned(MakeRoom(), 9000 * 128 / 8 - 1)
+    assert not planned(MakeRoom(least_gain=2), 9000 * 128 / 8 / 2 + 1)
+    assert MakeRoom().plan(view, asked, running[2:], lambda job: S) is not None
+    assert MakeRoom().plan(view, asked, running[:0], lambda job: S) is None, "nobody may be moved"
 
 
 def test_plans_on_random_pods_are_possible() -> None:
@@ -76,7 +83,7 @@ def test_plans_on_random_pods_are_possible() -> None:
         for waiting in view.waiting[:6]:
             if view.room.reason(waiting.job) is not RejectReason.SHAPE:
                 continue
-            plan = cheapest_plan(waiting.job, view.room, view.running, move_us=S)
+            plan = cheapest_plan(waiting.job, view.room, view.running, move_us=lambda job: S)
             if plan is None:
                 continue
             made += 1
@@ -89,10 +96,12 @@ def test_plans_on_random_pods_are_possible() -> None:
 
 def test_impossible_numbers_are_refused() -> None:
     """Goal: nonsense stops early. Method: one bad value at a time."""
-    bad: list[dict[str, Any]] = [{"least_wait": -1.0}, {"move": float("nan")}, {"tried": 0}, {"tried": True}]
+    bad: list[dict[str, Any]] = [
+        {"least_wait": -1.0}, {"least_gain": float("nan")}, {"least_gain": -1.0}, {"tried": 0}, {"tried": True},
+    ]  # fmt: skip
     for values in bad:
         with pytest.raises(ValueError, match="write a"):
-            Defragmentation(**values)
+            MakeRoom(**values)
 
 
 def test_a_fitting_is_a_picture() -> None:

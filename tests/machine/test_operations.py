@@ -11,6 +11,7 @@ from sim.metrics.chip_hours import Use, chip_us_by_use
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
 from sim.processes.failures import Source
 from sim.processes.operations import simulate_operations
+from sim.profile_delays import checkpoint_in, recovery_in
 from sim.streams import Streams
 from sim.trace import Trace, Verb
 from tests.machine.test_jobs import HORIZON_S, down, story
@@ -185,3 +186,36 @@ def test_spares_leave_something() -> None:
         SparesPolicy(kind="hot")
     trace = operate([job(0, 256, work_s=1, cubes=4)], [], cubes=4, spares=SparesPolicy(kind="cold", cubes=1))
     assert [row[5] for row in trace.rows if row[1] == Verb.REJECT] == ["resource"]
+
+
+def test_profiles_have_their_own_delays() -> None:
+    """Goal: jobs of several profiles share one pod, each with its own delays. Method: a job without a profile, a tight
+    and a quick one lose a host each at 1,000 s; start stages, saves and what is lost follow `PROFILES`."""
+    pod = Pod(cubes=20)
+    profiles = (("", 128), ("tight", 512), ("quick", 64))
+    jobs = [
+        make_job(number, pod, chips, work_us=6000 * US_PER_S, profile=profile)
+        for number, (profile, chips) in enumerate(profiles)
+    ]
+    hosts = down(ComponentKind.HOST, (0, 1000, 9000), (32, 1000, 9000), (160, 1000, 9000))
+    trace = operate(jobs, [hosts], cubes=20, checkpoint=FixedCheckpoints(interval=400, save=20))
+    delays = {0: (180, 600, 20), 1: (180, 600, 60), 2: (30, 60, 5)}
+    for number, (preflight_s, restore_s, save_s) in delays.items():
+        back = {stage: (start, end) for stage, start, end in story(trace, number) if 1090 <= start < 2000}
+        assert back["preflight"] == (1100, 1100 + preflight_s)
+        assert back["restoring"][1] - back["restoring"][0] == restore_s
+        saves = [(start, end) for stage, start, end in story(trace, number) if stage == "checkpointing"]
+        assert saves[0] == (400, 400 + save_s)
+        lost = [row[6] // US_PER_S for row in trace.rows if row[1] == Verb.LOSE and row[4] == number]
+        assert lost == [1000 - 2 * (400 + save_s)]
+    assert chip_us_by_use(trace)[Use.UNACCOUNTED] == 0
+
+
+def test_an_asynchronous_save_of_a_profile() -> None:
+    """Goal: a stall fits its save. Method: a stall of 10 s where the quick profile saves in 5 s: it stops for 5 s."""
+    policy = FixedCheckpoints(interval=400, save=100, stall=10, mode="asynchronous")
+    quick = make_job(0, Pod(cubes=5), 64, work_us=1000 * US_PER_S, profile="quick")
+    trace = operate([quick], [], checkpoint=policy)
+    assert story(trace)[:2] == [("running", 0, 400), ("checkpointing", 400, 405)]
+    assert checkpoint_in(NoCheckpoints(), "quick") == NoCheckpoints()
+    assert recovery_in(RecoveryPolicy(), "unknown") == RecoveryPolicy()

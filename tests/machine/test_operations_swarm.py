@@ -44,10 +44,11 @@ from sim.repair_policies import (
     TwoStage,
 )
 from sim.streams import Streams
-from sim.trace import Trace
+from sim.trace import Trace, Verb
 from tests.machine.pods import DAY_US, draws
 from topology.fabric import Fabric
 from topology.pod import AnyPod, FlatPod, Pod
+from workloads.jobs.defragmentation import MakeRoom, NoDefragmentation
 from workloads.jobs.job import Job, JobKind, make_job
 from workloads.jobs.queue_policies import Easy, FairShare, Fifo, Priority, ShortestFirst
 from workloads.jobs.queueing import QueuePolicy
@@ -59,6 +60,7 @@ LIFE_H = {
     ComponentKind.OPTICAL_END: (6000.0, 6.0),
     ComponentKind.OCS: (400.0, 6.0),
 }
+PROFILES_DRAWN = ("", "", "tight", "wide", "quick")
 CHECKPOINTS: tuple[CheckpointPolicy, ...] = (
     NoCheckpoints(),
     FixedCheckpoints(interval=900, save=30),
@@ -70,6 +72,7 @@ CHECKPOINTS: tuple[CheckpointPolicy, ...] = (
 QUEUES: tuple[QueuePolicy, ...] = (Fifo(), ShortestFirst(), Priority(), FairShare(), Easy())
 SPARES = (SparesPolicy(), SparesPolicy(kind="cold", cubes=1), SparesPolicy(kind="warm", cubes=1),
           SparesPolicy(kind="hot", cubes=1))  # fmt: skip
+DEFRAGMENTATION = (NoDefragmentation(), MakeRoom(), MakeRoom(least_wait=0, least_gain=0))
 QUIET_US, HORIZON_US = 2 * DAY_US, 40 * DAY_US
 
 
@@ -97,6 +100,7 @@ def case(number: int) -> dict[str, Any]:
             identity, pod, one(*sizes), reroute_opt_in=bool(rng.random() < 0.7), kind=one(*JobKind),
             arrival_us=int(arrival_us) if rng.random() < 0.9 else int(arrivals[0]), priority=one(0, 0, 1, 2),
             work_us=round(one(0.001, 600, 7200, 40_000, 90_000) * US_PER_S), owner=one("a", "b"),
+            profile=PROFILES_DRAWN[(number + identity) % len(PROFILES_DRAWN)],
         )
         for identity, arrival_us in enumerate(arrivals.tolist())
     ]  # fmt: skip
@@ -115,6 +119,7 @@ def case(number: int) -> dict[str, Any]:
         "spares": one(*SPARES) if cubes > 2 else SparesPolicy(),
         "queue": one(*QUEUES),
         "runs_at_start": one(False, True),
+        "defragmentation": one(*DEFRAGMENTATION),
         "streams": Streams(number, 0),
         "horizon_us": HORIZON_US,
         "check_invariants": True,
@@ -184,6 +189,43 @@ def play(number: int) -> None:
         check(simulate_operations(**(everything | everything_goes_wrong(number, pod))), jobs, finished=False)
 
 
+def crowded(number: int) -> dict[str, Any]:
+    """A case on a cabled pod of eight cubes with thirty jobs at once, moved for each other at the first occasion."""
+    pod = Pod(cubes=8, grid=(1, 2, 4))
+    rng = np.random.default_rng([number, 2])
+    sizes = (16, 32, 64, 64, 64, 128, 128, 256)
+    jobs = [
+        make_job(
+            identity, pod, sizes[int(rng.integers(len(sizes)))], arrival_us=int(rng.integers(0, DAY_US)),
+            work_us=round(rng.lognormal(9, 1.5) * US_PER_S), priority=int(rng.integers(3)),
+            reroute_opt_in=bool(rng.random() < 0.7),
+        )
+        for identity in range(30)
+    ]  # fmt: skip
+    kinds = (ComponentKind.HOST, ComponentKind.RACK, ComponentKind.IN_RACK_LINK)
+    return case(number) | {
+        "pod": pod,
+        "fabric": (Fabric.STATIC_CONTIGUOUS, Fabric.STATIC_ALIGNED)[number % 2],
+        "jobs": sorted(jobs, key=lambda job: (job.arrival_us, job.id)),
+        "sources": draws(pod, number, {kind: LIFE_H[kind] for kind in kinds}),
+        "spares": SPARES[number % 3 % 2],
+        "defragmentation": MakeRoom(least_wait=0, least_gain=0),
+        "checkpoint": FixedCheckpoints(interval=3600, save=300),
+        "horizon_us": 4 * DAY_US,
+    }
+
+
+def play_crowded(number: int) -> int:
+    """A crowded case, with failures only, and with all that can go wrong: how many jobs were asked to move."""
+    everything = crowded(number)
+    moved = 0
+    for more in ({}, everything_goes_wrong(number, everything["pod"])):
+        trace = simulate_operations(**(everything | more))
+        check(trace, everything["jobs"], finished=False)
+        moved += sum(row[1] == Verb.MOVE.value for row in trace.rows)
+    return moved
+
+
 def run_cases(numbers: range) -> None:
     for number in numbers:
         try:
@@ -197,6 +239,17 @@ def test_swarm_in_operation() -> None:
     """Goal: safety under any faults, exact sums, then liveness. Method: 40 random cases, all invariants after each
     verb; failures stop after two days and every job that fits the pod has finished by the horizon."""
     run_cases(range(40))
+
+
+def test_swarm_of_movers() -> None:
+    """Goal: moves under any faults break nothing. Method: 8 crowded cases, invariants after each verb; jobs move."""
+    assert sum(play_crowded(number) for number in range(8)) > 5
+
+
+@pytest.mark.slow
+def test_large_swarm_of_movers() -> None:
+    """Goal: the same, 100 more times. Method: as above."""
+    assert sum(play_crowded(number) for number in range(8, 108)) > 100
 
 
 @pytest.mark.slow
