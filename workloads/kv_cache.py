@@ -154,6 +154,17 @@ class Paged:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PrefixSharing:
+    """Paged, and equal leading pieces of prompts are kept once: requests name the pieces of their prompts (traces)."""
+
+    kind: Literal["prefix_sharing"] = "prefix_sharing"
+
+    def reserved_tokens(self, input_tokens: int, output_tokens: int) -> int:
+        """Tokens reserved for a request when its prompt is admitted and nothing of it is found."""
+        return blocks_for(input_tokens) * BLOCK_TOKENS
+
+
+@dataclass(frozen=True, kw_only=True)
 class Contiguous:
     """One piece per request, reserved at admission: `max_model_len`, the next power of two, or its need (`oracle`)."""
 

@@ -19,7 +19,7 @@ from workloads.catalogue.chips import chip_by_key
 from workloads.catalogue.models import model_by_key
 from workloads.collectives import circuit_slice
 from workloads.costs import replica_pass_costs
-from workloads.kv_cache import kv_memory
+from workloads.kv_cache import PrefixSharing, kv_memory
 from workloads.requests import Requests
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching
 from workloads.serving.router import LeastOutstanding
@@ -29,6 +29,7 @@ REPEATS = 5
 REQUESTS = 1_000_000
 LOADS = (0.3, 0.7, 0.95)
 MAX_BATCH = 256
+SHARED_REQUESTS = 20_000
 
 
 def service_config(batching: Batching) -> ServiceConfig:
@@ -60,6 +61,31 @@ def speed(config: ServiceConfig, requests: Requests, repeats: int = REPEATS) -> 
         taken.append(time.perf_counter() - began)
         assert measures.count("completed") == requests.count
     return requests.count / statistics.median(taken)
+
+
+def prefix_sharing_case(repeats: int = REPEATS) -> dict[str, Any]:
+    """Prompts of 8,192 tokens in blocks of 16, of which 4,096 are one of 64 texts, on one replica of the base cases.
+
+    One block operation is a block looked for and found, stored, left by its last or another request, or taken.
+    """
+    config = replace(service_config(ContinuousBatching(max_batch=MAX_BATCH)), kv=PrefixSharing())
+    rng = np.random.default_rng(1)
+    counts = np.full(SHARED_REQUESTS, 512)
+    own = np.arange(SHARED_REQUESTS)[:, None] * 256 + np.arange(256)[None, :] + (1 << 40)
+    text = rng.integers(0, 64, size=SHARED_REQUESTS)[:, None] * 256 + np.arange(256)[None, :]
+    ids = np.concatenate([text, own], axis=1).ravel()
+    base = fixed_requests(SHARED_REQUESTS, 2.0, 8192, 64)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    requests = replace(base, hash_ids=ids, hash_offsets=offsets, hash_block_tokens=16)
+    measures = Service(config, requests).finish()
+    stored, hits = measures.count("prefix_stored"), measures.count("prefix_hits")
+    operations = hits + stored + (hits + stored) + measures.count("prefix_taken")
+    requests_per_s = speed(config, requests, repeats)
+    return {
+        "requests_per_s": requests_per_s,
+        "block_operations_per_s": requests_per_s * operations / SHARED_REQUESTS,
+        "hit_share": measures.prefix_hit_share,
+    }
 
 
 def token_kernel_cases(count: int = REQUESTS, repeats: int = REPEATS) -> dict[str, dict[str, Any]]:
@@ -94,4 +120,5 @@ def token_kernel_cases(count: int = REQUESTS, repeats: int = REPEATS) -> dict[st
     many = replace(configs["continuous"], replicas=16, router=LeastOutstanding())
     rate_per_s = 0.7 * 16 * saturation_per_s(many, 512, 256)
     add("least_outstanding_16", many, fixed_requests(count, rate_per_s, 512, 256), 0.7)
+    cases["prefix_sharing"] = prefix_sharing_case(repeats)
     return cases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.serving.naive import Costs, Naive, Rules
 from tests.serving.naive_static import StaticNaive
-from workloads.kv_cache import Contiguous, Paged
+from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.requests import Requests
 from workloads.serving.batching import ChunkedPrefill, ContinuousBatching, StaticBatching
@@ -134,8 +135,14 @@ def draw_events(rng: np.random.Generator, replicas: int, span: int) -> tuple[tup
     return tuple(sorted(events, key=lambda event: event[2]))
 
 
-def run_kernel_on(case: Case, *, looks: int = 0, step_by_step: bool = False) -> ServiceMeasures:
-    """Run a workload on the kernel, looked at `looks` times on the way."""
+def no_check(service: Service) -> None:
+    """Nothing is asked of a service on the way."""
+
+
+def run_kernel_on(
+    case: Case, *, looks: int = 0, step_by_step: bool = False, check: Callable[[Service], None] = no_check
+) -> ServiceMeasures:
+    """Run a workload on the kernel, looked at `looks` times on the way, with a `check` at each look."""
     config = replace(case.config, step_by_step=step_by_step)
     service = Service(config, case.requests, case.uniforms)
     ahead = [event for event in case.events if event[2] < case.horizon_ns]
@@ -146,6 +153,7 @@ def run_kernel_on(case: Case, *, looks: int = 0, step_by_step: bool = False) -> 
         if is_look:
             if service.now_ns <= at <= case.horizon_ns:
                 service.advance(at)
+                check(service)
             continue
         verb, replica, _, speed = ahead[place]
         if verb == "set_speed":
@@ -153,6 +161,13 @@ def run_kernel_on(case: Case, *, looks: int = 0, step_by_step: bool = False) -> 
         else:
             getattr(service, verb)(replica, at)
     return service.finish(case.horizon_ns)
+
+
+def hashes_of(requests: Requests) -> list[tuple[int, ...]] | None:
+    """Numbers of the pieces of each prompt; None without any."""
+    if requests.hash_ids is None or requests.hash_offsets is None:
+        return None
+    return [tuple(part.tolist()) for part in np.split(requests.hash_ids, requests.hash_offsets[1:-1])]
 
 
 def run_naive_on(case: Case) -> Naive:
@@ -172,11 +187,12 @@ def run_naive_on(case: Case) -> Naive:
         watermark=config.watermark,
         ttft_limit_ns=round((config.ttft_limit_s or 0) * 1e9),
         tpot_limit_ns=round((config.tpot_limit_s or 0) * 1e9),
+        hash_tokens=(case.requests.hash_block_tokens or 0) if isinstance(config.kv, PrefixSharing) else 0,
     )
     kind = Naive
     if isinstance(config.batching, StaticBatching):
         kind, rules.batch_wait = StaticNaive, round(config.batching.wait_s * 1e9)
-    naive = kind(rules, [tuple(int(v) for v in row) for row in zip(*columns, strict=True)])
+    naive = kind(rules, [tuple(int(v) for v in row) for row in zip(*columns, strict=True)], hashes_of(case.requests))
     for verb, replica, at, speed in case.events:
         if at < case.horizon_ns:
             if verb == "set_speed":

@@ -40,6 +40,8 @@ class Rules:
     ttft_limit_ns: int
     tpot_limit_ns: int
     batch_wait: int = 0
+    hash_tokens: int = 0
+    affine_guard: int | None = None
 
 
 @dataclass
@@ -51,6 +53,8 @@ class Request:
     prompt: int
     output: int
     luck: int
+    hashes: tuple[int, ...] = ()
+    shared: int = 0
     sent: int = 0
     first: int = -1
     last: int = -1
@@ -101,14 +105,20 @@ class Replica:
     places: int = 0
     prompt: int = 0
     steps: int = 0
+    references: dict[int, int] = field(default_factory=dict)
+    unused: list[int] = field(default_factory=list)
 
 
 class Naive:
     """The service, one boundary at a time."""
 
-    def __init__(self, rules: Rules, requests: list[tuple[int, int, int, int]]) -> None:
+    def __init__(
+        self, rules: Rules, requests: list[tuple[int, int, int, int]], hashes: list[tuple[int, ...]] | None = None
+    ) -> None:
         self.rules = rules
         self.requests = [Request(k, *row) for k, row in enumerate(requests)]
+        for request, numbers in zip(self.requests, hashes or [], strict=bool(hashes)):
+            request.hashes = numbers[: request.prompt // rules.hash_tokens]
         self.ahead = list(self.requests)
         self.replicas = [Replica() for _ in range(rules.replicas)]
         self.room: list[Request] = []
@@ -133,8 +143,58 @@ class Naive:
         return -(-tokens // 16)
 
     def free(self, replica: Replica) -> int:
-        """Blocks that nobody holds."""
-        return self.rules.blocks - sum(request.blocks for request in replica.running)
+        """Blocks that nobody holds: a piece that several refer to is held once."""
+        unit = self.rules.hash_tokens // 16
+        own = sum(request.blocks - unit * request.shared for request in replica.running)
+        return self.rules.blocks - own - unit * sum(1 for count in replica.references.values() if count)
+
+    # Shared prefixes: numbers in the cache with how many refer to them, and those that nobody refers to, oldest first.
+
+    def take_unused(self, replica: Replica) -> None:
+        """Blocks that are held now are cached no more."""
+        while replica.unused and self.rules.hash_tokens // 16 * len(replica.unused) > self.free(replica):
+            del replica.references[replica.unused.pop(0)]
+            self.count["prefix_taken"] += 1
+
+    def leading_run(self, replica: Replica, request: Request, target: int) -> list[int]:
+        """The longest leading run in the cache; the last token is left to compute."""
+        run: list[int] = []
+        for number in request.hashes:
+            if number not in replica.references or (len(run) + 1) * self.rules.hash_tokens > target - 1:
+                break
+            run.append(number)
+        return run
+
+    def reuse(self, replica: Replica, request: Request, run: list[int]) -> None:
+        """Refer to a run at admission."""
+        for number in run:
+            if replica.references[number] == 0:
+                replica.unused.remove(number)
+            replica.references[number] += 1
+        request.shared = len(run)
+        request.kv = len(run) * self.rules.hash_tokens
+        self.count["prefix_hits"] += len(run)
+        self.count["prefix_hit_tokens"] += request.kv
+        most = (request.target - 1) // self.rules.hash_tokens
+        self.count["prefix_looked_for"] += min(len(request.hashes), most)
+
+    def store(self, replica: Replica, request: Request) -> None:
+        """Whole pieces at the end of the pass that begins can be found by others."""
+        while request.shared < min(len(request.hashes), (request.kv + request.chunk) // self.rules.hash_tokens):
+            number = request.hashes[request.shared]
+            if number in replica.references:
+                return
+            replica.references[number] = 1
+            request.shared += 1
+            self.count["prefix_stored"] += 1
+
+    def leave_prefix(self, replica: Replica, request: Request) -> None:
+        """Refer to it no more, the last piece first."""
+        for number in reversed(request.hashes[: request.shared]):
+            replica.references[number] -= 1
+            if replica.references[number] == 0:
+                replica.unused.append(number)
+        request.shared = 0
 
     # Time.
 
@@ -225,6 +285,7 @@ class Naive:
                 victim.book("kv_blocked", t)
             else:
                 decodes.remove(victim)
+            self.leave_prefix(replica, victim)
             self.drop(victim)
             victim.evictions += 1
             self.count["evictions"] += 1
@@ -233,6 +294,7 @@ class Naive:
         if rules.reserve is None:
             for request in decodes:
                 request.blocks += request.kv % 16 == 0
+        self.take_unused(replica)
         replica.blocked = evicted
         prompts = [] if evicted else self.admit(replica, t, len(decodes))
         if not decodes and not prompts:
@@ -255,20 +317,29 @@ class Naive:
             partial = replica.running[-1]
             partial.book("kv_blocked", t)
             partial.chunk = min(room, partial.target - partial.kv)
+            if rules.hash_tokens:
+                self.store(replica, partial)
             room -= partial.chunk
             prompts.append(partial)
         while room > 0 and replica.queue and len(replica.running) < slots:
             request = replica.queue[0]
             target = request.prompt + request.sent
             blocks = -(-target // 16) if rules.reserve is None else self.most_blocks(request)
-            spare = self.free(replica) - blocks
+            run = self.leading_run(replica, request, target) if rules.hash_tokens else []
+            held = sum(1 for number in run if replica.references[number])
+            spare = self.free(replica) - (blocks - held * (rules.hash_tokens // 16))
             if spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks)):
                 replica.blocked = True
                 break
             replica.queue.pop(0)
             replica.running.append(request)
             request.target, request.blocks, request.kv = target, blocks, 0
-            request.chunk = min(room, target)
+            if rules.hash_tokens:
+                self.reuse(replica, request, run)
+                self.take_unused(replica)
+            request.chunk = min(room, target - request.kv)
+            if rules.hash_tokens:
+                self.store(replica, request)
             room -= request.chunk
             prompts.append(request)
         return prompts
@@ -308,9 +379,11 @@ class Naive:
         cached = sum(request.kv for request in flight.prompts)
         for request in flight.prompts:
             self.split_prompt(request, flight, tokens, reads, pairs, cached)
-        for request in flight.decodes:
+        for request in sorted(flight.decodes, key=lambda request: request.index):
             request.kv += 1
             self.emit(request, t)
+            if request.finish >= 0:
+                self.leave_prefix(replica, request)
         for request in flight.prompts:
             self.count["recomputed_tokens"] += max(0, min(request.kv + request.chunk, request.redo) - request.kv)
             request.kv += request.chunk
@@ -321,6 +394,8 @@ class Naive:
                 request.decoding = True
                 request.redo = 0
                 self.emit(request, t)
+                if request.finish >= 0:
+                    self.leave_prefix(replica, request)
         self.count["steps"] += 1
         replica.running = [request for request in replica.running if request.finish < 0]
         replica.flight = None
@@ -390,7 +465,9 @@ class Naive:
             in_flight = replica.flight is not None and (request.decoding or request.chunk > 0)
             request.book("recompute" if in_flight else "kv_blocked", t)
             self.count["kv_tokens_lost"] += request.kv
+            request.shared = 0
             self.drop(request)
+        replica.references, replica.unused = {}, []
         replica.queue = replica.running + replica.queue
         for request in replica.queue:
             request.caught = True

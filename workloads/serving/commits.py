@@ -17,7 +17,16 @@ from workloads.serving.booking import (
 )
 from workloads.serving.fields import State
 from workloads.serving.logbins import bin_of
-from workloads.serving.queues import SLOT_BITS, SLOT_MASK, change_outstanding, push_heap, remove_running, sift_down
+from workloads.serving.prefix import leave_run, take_cached
+from workloads.serving.queues import (
+    SLOT_BITS,
+    SLOT_MASK,
+    change_outstanding,
+    push_heap,
+    remove_running,
+    sift_down,
+    sort_by_arrival,
+)
 
 
 @kernel_routine
@@ -25,6 +34,9 @@ def stop_running(s: State, r: int, i: int) -> None:
     """Slot i no longer runs on replica r: its blocks are free, its sent tokens and ledger are settled."""
     replica, slot = s.replica, s.slot
     replica[r, f.R_FREE] += held_blocks(s, r, i)
+    if slot[i, f.S_SHARED] > 0:
+        replica[r, f.R_FREE] -= slot[i, f.S_SHARED] * s.common[f.C_UNIT]
+        leave_run(s, r, i)
     remove_running(s, r, i)
     if slot[i, f.S_STATE] == f.DECODE:
         slot[i, f.S_SENT] = slot[i, f.S_OUTPUT] - (slot[i, f.S_END_STEP] - replica[r, f.R_STEPS])
@@ -64,10 +76,31 @@ def leave_system(s: State, r: int, i: int, t: int) -> None:
     common[f.C_FREE_SLOTS] += 1
 
 
+@kernel_routine
+def complete_sharers(s: State, r: int) -> None:
+    """As `complete_decodes`, in order of arrival: so a rule says in which order cached prefixes are left."""
+    replica, slot = s.replica, s.slot
+    count, size = 0, replica[r, f.R_DECODES]
+    while size > 0 and replica[r, f.R_HEAP] >> SLOT_BITS <= replica[r, f.R_STEPS]:
+        slot[count, f.S_SORTED] = replica[r, f.R_HEAP] & SLOT_MASK
+        size -= 1
+        sift_down(s, r, 0, replica[r, f.R_HEAP + size], size)
+        count += 1
+    sort_by_arrival(s, count)
+    for place in range(count):
+        i = slot[place, f.S_SORTED]
+        stop_running(s, r, i)
+        leave_system(s, r, i, replica[r, f.R_AT])
+        replica[r, f.R_CHANGED] = 1
+
+
 @kernel_part
 def complete_decodes(s: State, r: int) -> None:
     """The decodes of replica r whose last token has just appeared leave."""
     replica = s.replica
+    if s.common[f.C_UNIT] > 0:
+        complete_sharers(s, r)
+        return
     while replica[r, f.R_DECODES] > 0 and replica[r, f.R_HEAP] >> SLOT_BITS <= replica[r, f.R_STEPS]:
         i = replica[r, f.R_HEAP] & SLOT_MASK
         size = replica[r, f.R_DECODES] - 1
@@ -126,6 +159,8 @@ def commit_decode(s: State, r: int, k: int) -> None:
     if s.common[f.C_MEASURES]:
         book_decode(s, r, k, live)
     replica[r, f.R_FREE] -= blocks_of_steps(s, r, m)
+    if s.common[f.C_UNIT] > 0:
+        take_cached(s, r, 0)
     held = s.common[f.C_BLOCKS] - replica[r, f.R_FREE]
     s.common[f.N_MOST_BLOCKS] = max(s.common[f.N_MOST_BLOCKS], held)
     replica[r, f.R_STEP] = k

@@ -8,6 +8,7 @@ from workloads.serving.blocks import blocks_of, blocks_of_next_step, most_blocks
 from workloads.serving.booking import book_wait, elapsed_ns, kv_ns, rebase_own_reads, table_row, table_value
 from workloads.serving.commits import stop_running
 from workloads.serving.fields import State
+from workloads.serving.prefix import find_run, held_of_run, pieces_to_reuse, refer_to_run, store_pieces, take_cached
 from workloads.serving.queues import SLOT_BITS, append_running, enqueue_after, pop_queue, remove_from_heap, set_blocked
 from workloads.serving.static_batches import form_batch
 
@@ -45,6 +46,8 @@ def start_chunk(s: State, r: int, i: int, room: int) -> int:
     replica[r, f.R_PROMPT_TOKENS] += chunk
     replica[r, f.R_PAIRS] += chunk * ready + chunk * (chunk + 1) // 2
     replica[r, f.R_CACHED] += ready
+    if s.common[f.C_UNIT] > 0:
+        store_pieces(s, r, i, ready + chunk)
     if replica[r, f.R_FIRST_PREFILL] == f.NO_SLOT:
         replica[r, f.R_FIRST_PREFILL] = i
     return chunk
@@ -73,7 +76,12 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         blocks = blocks_of(target)
         if not common[f.C_PAGED]:
             blocks = most_blocks(s, slot[i, f.S_INPUT], slot[i, f.S_OUTPUT])
-        spare = replica[r, f.R_FREE] - reserved - blocks
+        most = run = held = 0
+        if common[f.C_UNIT] > 0:
+            most = pieces_to_reuse(s, i, target)
+            run = find_run(s, r, slot[i, f.S_HASH_AT], most)
+            held = held_of_run(s, slot[i, f.S_HASH_AT], run)
+        spare = replica[r, f.R_FREE] - reserved - (blocks - held * common[f.C_UNIT])
         if spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < common[f.C_WATERMARK]):
             blocked = 1
             break
@@ -81,9 +89,12 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         book_wait(s, r, i, t)
         slot[i, f.S_STATE] = f.PREFILL
         slot[i, f.S_TARGET] = target
-        slot[i, f.S_READY] = 0
+        slot[i, f.S_READY] = run * common[f.C_HASH_TOKENS]
         slot[i, f.S_BLOCKS] = blocks
-        replica[r, f.R_FREE] -= blocks
+        replica[r, f.R_FREE] -= blocks - run * common[f.C_UNIT]
+        if common[f.C_UNIT] > 0:
+            refer_to_run(s, r, i, run, most)
+            take_cached(s, r, reserved)
         append_running(s, r, i)
         room -= start_chunk(s, r, i, room)
     return blocked
@@ -155,6 +166,8 @@ def fill_batch(s: State, r: int, t: int) -> bool:
         evict_youngest(s, r, t)
         evicted = True
         reserved = blocks_of_next_step(s, r)
+    if common[f.C_UNIT] > 0:
+        take_cached(s, r, reserved)
     blocked = 1
     if not evicted:
         blocked = admit(s, r, t, reserved)

@@ -99,8 +99,13 @@ TIME_GAUGES = 7
     C_KV_ROWS,
     C_STATIC,
     C_BATCH_WAIT,
-) = range(28)
-SETTINGS = 28
+    C_UNIT,
+    C_HASH_TOKENS,
+    C_ENTRIES,
+    C_BUCKETS,
+) = range(32)
+SETTINGS = 32
+"""`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -141,8 +146,12 @@ LUCK_BITS = 40
     R_AREA_AT,
     R_CURSOR,
     R_LIVE,
+    R_KEPT,
+    R_OLDEST,
+    R_NEWEST,
+    R_SPARE,
     R_GAUGE,
-) = range(33)
+) = range(37)
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
 BOOKED = TIME_GAUGES + 3
@@ -175,9 +184,10 @@ PACE_SIZE = 13
 T_DECODE, T_PREFILL, T_TOKENS, T_KV = 0, 5, 10, 11
 TABLE_SIZE = 12
 
-# Columns of the requests of a chunk: instant, lengths, and a uniform in [0, 2^40) for the random router.
-Q_ARRIVAL, Q_INPUT, Q_OUTPUT, Q_LUCK = range(4)
-REQUEST_SIZE = 4
+# Columns of the requests of a chunk: instant, lengths, a uniform in [0, 2^40) for the random router; where in `hashes`
+# the numbers of its prompt begin, and how many there are.
+Q_ARRIVAL, Q_INPUT, Q_OUTPUT, Q_LUCK, Q_HASH_AT, Q_HASHES = range(6)
+REQUEST_SIZE = 6
 
 # Columns of a slot (a request in the system).
 (
@@ -205,8 +215,11 @@ REQUEST_SIZE = 4
     S_OWN_BASE,
     S_OWN_SUM,
     S_PADDING,
+    S_HASH_AT,
+    S_HASHES,
+    S_SHARED,
     S_GAUGE,
-) = range(25)
+) = range(28)
 S_LEDGER = S_GAUGE + GAUGES
 S_FREE = S_LEDGER + LEDGER_SIZE
 """Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""
@@ -242,8 +255,13 @@ SLOT_SIZE = S_SORTED + 1
     N_TIME,
     N_CAUGHT_TIME,
     N_PADDED,
+    N_LOOKED,
+    N_HITS,
+    N_HIT_TOKENS,
+    N_STORED,
+    N_TAKEN,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 28)
+) = range(SETTINGS, SETTINGS + 33)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)
@@ -253,6 +271,12 @@ OCCUPANCY_NS = 1e-6
 
 # Histograms.
 H_TTFT, H_TPOT, H_ITL, H_END_TO_END = range(4)
+
+# Columns of the numbers of shared pieces (the number; the entry that holds it, while a request refers to it), of a
+# bucket of the hash table (the number, the entry), and of an entry: its number, how many requests refer to it, its
+# neighbours in the list of those that nobody refers to.
+HASH_ID, HASH_ENTRY = range(2)
+E_ID, E_REFERENCES, E_OLDER, E_NEWER = range(4)
 
 # Columns of the record of a request; the ledger follows.
 X_ARRIVAL, X_FIRST, X_FINISH, X_TOKENS, X_REPLICA, X_STATUS, X_CAUGHT, X_EVICTIONS, X_LEDGER = range(9)
@@ -280,5 +304,11 @@ class State(NamedTuple):
     """The present chunk of requests [requests, `Q_`]."""
     record: NDArray[np.int64]
     """[recorded requests, `X_` and ledger]."""
+    hashes: NDArray[np.int64]
+    """Numbers of the shared pieces of prompts in the system and in the chunk [numbers, `HASH_`]."""
+    entry: NDArray[np.int64]
+    """Pieces in the caches of the replicas, as many rows for each replica as it has room for [entries, `E_`]."""
+    bucket: NDArray[np.int64]
+    """Their hash tables, one after the other [replicas x buckets, `HASH_`]."""
     scratch: NDArray[np.int64]
     """[`LEDGER_SIZE`]: one pass of one request, or of the decodes, by category."""

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from topology.compilation import compiled_kernel, kernel_part, kernel_routine
 from workloads.serving import fields as f
-from workloads.serving.blocks import most_blocks
+from workloads.serving.blocks import blocks_of_next_step, most_blocks
 from workloads.serving.booking import elapsed_ns, last_step_by
 from workloads.serving.commits import commit_decode, commit_mixed
 from workloads.serving.decisions import decide, plan_to
 from workloads.serving.fields import State
 from workloads.serving.losses import change_speed, close_at_horizon, detect_loss, lose_replica, return_replica
+from workloads.serving.prefix import take_cached
 from workloads.serving.queues import change_outstanding, choose_replica, enqueue_after
 from workloads.serving.static_batches import commit_static
 
@@ -54,6 +55,8 @@ def look(s: State, r: int, until: int) -> None:
         if k > low and elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE]) == after:
             plan_to(s, r, k)
         commit_decode(s, r, k)
+        if s.common[f.C_UNIT] > 0 and replica[r, f.R_MODE] == f.PASS:
+            take_cached(s, r, blocks_of_next_step(s, r))
 
 
 @kernel_part
@@ -90,6 +93,8 @@ def arrive(s: State, r: int, row: int, t: int) -> None:
     slot[i, f.S_FIRST] = f.NO_SLOT
     slot[i, f.S_LUCK] = s.request[row, f.Q_LUCK]
     slot[i, f.S_CAUGHT] = replica[r, f.R_MODE] == f.DEAD
+    slot[i, f.S_HASH_AT] = s.request[row, f.Q_HASH_AT]
+    slot[i, f.S_HASHES] = s.request[row, f.Q_HASHES]
     if r < common[f.C_REPLICAS]:
         common[f.C_TURN] = r
     change_outstanding(s, r, t, 1)

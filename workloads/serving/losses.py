@@ -19,6 +19,7 @@ from workloads.serving.booking import (
 from workloads.serving.commits import leave_system, stop_running
 from workloads.serving.decisions import plan_to
 from workloads.serving.fields import State
+from workloads.serving.prefix import clear_cache
 from workloads.serving.queues import (
     blocked_until,
     change_outstanding,
@@ -27,6 +28,7 @@ from workloads.serving.queues import (
     enqueue_after,
     enqueue_by_arrival,
     pop_queue,
+    sort_by_arrival,
 )
 
 
@@ -63,6 +65,8 @@ def lose_replica(s: State, r: int, t: int) -> None:
         s.common[f.N_TOKENS_LOST] += computed
         enqueue_after(s, r, i, f.NO_SLOT, t)
     clear_replica(s, r, f.DEAD)
+    if s.common[f.C_UNIT] > 0:
+        clear_cache(s, r)
 
 
 @kernel_routine
@@ -79,31 +83,8 @@ def release_queue(s: State, r: int, t: int) -> int:
         change_outstanding(s, r, t, -1)
         slot[count, f.S_SORTED] = i
         count += 1
-    start = count // 2 - 1
-    for root in range(start, -1, -1):
-        sift_by_arrival(s, root, count)
-    for end in range(count - 1, 0, -1):
-        first, last = slot[0, f.S_SORTED], slot[end, f.S_SORTED]
-        slot[0, f.S_SORTED], slot[end, f.S_SORTED] = last, first
-        sift_by_arrival(s, 0, end)
+    sort_by_arrival(s, count)
     return count
-
-
-@kernel_part
-def sift_by_arrival(s: State, root: int, size: int) -> None:
-    """One step of a heap sort of column `S_SORTED` by order of arrival."""
-    slot = s.slot
-    moved = slot[root, f.S_SORTED]
-    child = 2 * root + 1
-    while child < size:
-        if child + 1 < size and slot[slot[child + 1, f.S_SORTED], f.S_ID] > slot[slot[child, f.S_SORTED], f.S_ID]:
-            child += 1
-        if slot[slot[child, f.S_SORTED], f.S_ID] <= slot[moved, f.S_ID]:
-            break
-        slot[root, f.S_SORTED] = slot[child, f.S_SORTED]
-        root = child
-        child = 2 * root + 1
-    slot[root, f.S_SORTED] = moved
 
 
 @kernel_routine

@@ -167,8 +167,16 @@ class ServiceMeasures:
 
     @property
     def kv_occupancy(self) -> float:
-        """Mean share of the KV cache that holds tokens, over the replicas' time up."""
+        """Mean share of the KV cache that holds tokens, over the replicas' time up.
+
+        Tokens that requests share count for each of them: it can pass 1.
+        """
         return _share(self.totals["kv_token_ms"] * 1_000_000, self.kv_tokens_of_replica * self.replica_up_ns)
+
+    @property
+    def prefix_hit_share(self) -> float:
+        """Of the whole pieces that admitted prompts looked for in the cache, the share found; nan without any."""
+        return _share(self.totals["prefix_hits"], self.totals["prefix_looked_for"])
 
     @property
     def replicas_up_mean(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topology.compilation import kernel_part
+from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.fields import State
 
@@ -172,6 +172,36 @@ def pop_queue(s: State, r: int) -> int:
         replica[r, f.R_QUEUE_TAIL] = f.NO_SLOT
     replica[r, f.R_QUEUE] -= 1
     return i
+
+
+@kernel_part
+def sift_by_arrival(s: State, root: int, size: int) -> None:
+    """One step of a heap sort of column `S_SORTED` by order of arrival."""
+    slot = s.slot
+    moved = slot[root, f.S_SORTED]
+    child = 2 * root + 1
+    while child < size:
+        if child + 1 < size and slot[slot[child + 1, f.S_SORTED], f.S_ID] > slot[slot[child, f.S_SORTED], f.S_ID]:
+            child += 1
+        if slot[slot[child, f.S_SORTED], f.S_ID] <= slot[moved, f.S_ID]:
+            break
+        slot[root, f.S_SORTED] = slot[child, f.S_SORTED]
+        root = child
+        child = 2 * root + 1
+    slot[root, f.S_SORTED] = moved
+
+
+@kernel_routine
+def sort_by_arrival(s: State, count: int) -> None:
+    """Sort the first `count` slots in column `S_SORTED` by order of arrival."""
+    slot = s.slot
+    start = count // 2 - 1
+    for root in range(start, -1, -1):
+        sift_by_arrival(s, root, count)
+    for end in range(count - 1, 0, -1):
+        first, last = slot[0, f.S_SORTED], slot[end, f.S_SORTED]
+        slot[0, f.S_SORTED], slot[end, f.S_SORTED] = last, first
+        sift_by_arrival(s, 0, end)
 
 
 @kernel_part

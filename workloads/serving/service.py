@@ -6,20 +6,23 @@ of time; arrivals and routing live inside. At one instant, machine events come b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.kv_cache import Contiguous, Paged
+from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.requests import LATEST_NS, Requests
 from workloads.serving import fields as f
-from workloads.serving.batching import Batching, ContinuousBatching
+from workloads.serving.batching import Batching, ContinuousBatching, StaticBatching
 from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
+from workloads.serving.pieces import in_pieces, piece_tokens
+from workloads.serving.prefix_state import hashes_of_next_chunk
 from workloads.serving.router import RandomRouter, RoundRobin, Router
 from workloads.serving.state import new_state, with_more_slots
 
@@ -38,7 +41,8 @@ TOTAL_NAMES = (
     "offered", "offered_tokens", "failed_rows", "refused", "completed", "unfinished", "censored_ttft", "in_time",
     "in_time_tokens", "tokens", "prompt_tokens", "recomputed_tokens", "evictions", "losses", "caught", "kv_tokens_lost",
     "steps", "segments", "busy_ns", "batch_ms", "kv_token_ms", "most_decodes", "most_blocks", "in_system_ns", "time_ns",
-    "caught_time_ns", "padded_tokens",
+    "caught_time_ns", "padded_tokens", "prefix_looked_for", "prefix_hits", "prefix_hit_tokens", "prefix_stored",
+    "prefix_taken",
 )  # fmt: skip
 
 
@@ -56,7 +60,7 @@ class ServiceConfig:
     replicas: int = 1
     batching: Batching = field(default_factory=ContinuousBatching)
     router: Router = field(default_factory=RoundRobin)
-    kv: Paged | Contiguous = field(default_factory=Paged)
+    kv: Paged | Contiguous | PrefixSharing = field(default_factory=Paged)
     watermark: float = 0.01
     ttft_limit_s: float | None = None
     tpot_limit_s: float | None = None
@@ -69,6 +73,8 @@ class ServiceConfig:
         """Refuse what can not run."""
         if self.blocks < 1 or self.replicas < 1:
             raise ValueError("a service needs at least one replica and one block of KV cache")
+        if isinstance(self.batching, StaticBatching) and isinstance(self.kv, PrefixSharing):
+            raise ValueError("static batches pad their prompts: they can not share prefixes; choose another batching")
         if not 0 <= self.watermark < 1:
             raise ValueError(f"watermark must be a share in [0, 1), not {self.watermark:g}")
         shortest_s = min(self.costs.decode_parts_s.sum(axis=1).min(), self.costs.prefill_parts_s.sum(axis=1).min())
@@ -90,7 +96,10 @@ class Service:
         self.config = config
         self.now_ns = 0
         self._uniforms = uniforms
-        self._chunks = _in_pieces([requests] if isinstance(requests, Requests) else requests)
+        parts = iter([requests] if isinstance(requests, Requests) else requests)
+        first = next(parts, None)
+        hash_tokens = 0 if first is None or not isinstance(config.kv, PrefixSharing) else piece_tokens(first)
+        self._chunks = in_pieces(chain([] if first is None else [first], parts), hash_tokens, CHUNK)
         self._ahead = next(self._chunks, None)
         self._state = new_state(
             costs=config.costs,
@@ -99,6 +108,7 @@ class Service:
             batching=config.batching,
             router=config.router,
             kv=config.kv,
+            hash_tokens=hash_tokens,
             watermark=config.watermark,
             ttft_limit_ns=f.FOREVER if config.ttft_limit_s is None else round(config.ttft_limit_s * 1e9),
             tpot_limit_ns=NO_TPOT_LIMIT_NS if config.tpot_limit_s is None else round(config.tpot_limit_s * 1e9),
@@ -262,11 +272,16 @@ class Service:
         self._ahead = next(self._chunks, None)
         common[f.C_LAST_CHUNK] = self._ahead is None
         first = int(common[f.C_FIRST_ID])
+        rows, count = piece.rows, piece.rows.shape[0]
         if isinstance(self.config.router, RandomRouter):
-            piece[:, f.Q_LUCK] = self._luck(first, piece.shape[0])
-        if self._ahead is not None and piece.size and self._ahead[0, f.Q_ARRIVAL] < piece[-1, f.Q_ARRIVAL]:
+            rows[:, f.Q_LUCK] = self._luck(first, count)
+        if self._ahead is not None and count and self._ahead.rows[0, f.Q_ARRIVAL] < rows[-1, f.Q_ARRIVAL]:
             raise ValueError("requests must come in order of arrival")
-        self._state = self._state._replace(request=piece, record=self._more_records(first + piece.shape[0]))
+        if common[f.C_UNIT]:
+            hashes, start = hashes_of_next_chunk(self._state, piece.hashes)
+            rows[:, f.Q_HASH_AT] += start
+            self._state = self._state._replace(hashes=hashes)
+        self._state = self._state._replace(request=rows, record=self._more_records(first + count))
 
     def _luck(self, first: int, count: int) -> NDArray[np.int64]:
         """Luck of requests `first` to `first + count`: by request, whatever the pieces."""
@@ -306,19 +321,6 @@ class Service:
             evictions=rows[:, f.X_EVICTIONS],
             ledger_ns=rows[:, f.X_LEDGER :],
         )
-
-
-def _in_pieces(requests: Iterable[Requests]) -> Iterator[NDArray[np.int64]]:
-    """Rows of the kernel (`Q_`), at most CHUNK at once, one empty piece first."""
-    yield np.zeros((0, f.REQUEST_SIZE), dtype=np.int64)
-    for part in requests:
-        for start in range(0, part.count, CHUNK):
-            stop = min(start + CHUNK, part.count)
-            piece = np.zeros((stop - start, f.REQUEST_SIZE), dtype=np.int64)
-            piece[:, f.Q_ARRIVAL] = part.arrival_ns[start:stop]
-            piece[:, f.Q_INPUT] = part.input_tokens[start:stop]
-            piece[:, f.Q_OUTPUT] = part.output_tokens[start:stop]
-            yield piece
 
 
 def at_rate(requests: Requests, factor: float) -> Requests:

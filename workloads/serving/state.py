@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.kv_cache import Contiguous, Paged
+from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.serving import fields as f
 from workloads.serving.batching import NO_LIMIT, Batching, StaticBatching
 from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
+from workloads.serving.prefix_state import new_cache
 from workloads.serving.queues import SLOT_MASK
 from workloads.serving.router import Router
 
@@ -58,21 +59,24 @@ def new_state(
     replicas: int,
     batching: Batching,
     router: Router,
-    kv: Paged | Contiguous,
+    kv: Paged | Contiguous | PrefixSharing,
+    hash_tokens: int,
     watermark: float,
     ttft_limit_ns: int,
     tpot_limit_ns: int,
     step_by_step: bool,
     measures: bool,
 ) -> State:
-    """All replicas up, idle and empty at instant 0, and no request yet."""
+    """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece."""
     setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
     setting[f.C_REPLICAS] = replicas
     setting[f.C_MAX_BATCH] = batching.max_batch if batching.max_batch is not None else NO_LIMIT
     setting[f.C_BUDGET] = batching.token_budget()
     setting[f.C_BLOCKS] = blocks
     setting[f.C_WATERMARK] = int(watermark * blocks)
-    setting[f.C_PAGED] = isinstance(kv, Paged)
+    setting[f.C_PAGED] = not isinstance(kv, Contiguous)
+    if isinstance(kv, PrefixSharing):
+        setting[f.C_UNIT], setting[f.C_HASH_TOKENS] = hash_tokens // f.BLOCK_TOKENS, hash_tokens
     if isinstance(kv, Contiguous):
         setting[f.C_RESERVE] = RESERVES[kv.reserve]
         setting[f.C_RESERVE_TOKENS] = kv.max_model_len
@@ -100,6 +104,7 @@ def new_state(
     replica[:, f.R_CHANGED] = 1
     replica[:, [f.R_HEAD, f.R_TAIL, f.R_QUEUE_HEAD, f.R_QUEUE_TAIL, f.R_FIRST_PREFILL]] = f.NO_SLOT
     replica[replicas, f.R_MODE] = f.DEAD
+    entry, bucket = new_cache(setting, replica)
     pace = np.zeros((replicas + 1, f.PACE_SIZE))
     pace[:, [f.P_SPEED, f.P_NEXT_SPEED]] = 1.0
     prompt_s = np.array([costs.prefill_pair_s, costs.prefill_context_s_per_token])
@@ -116,6 +121,9 @@ def new_state(
         histogram=np.zeros((4, BINS), dtype=np.int64),
         request=np.zeros((0, f.REQUEST_SIZE), dtype=np.int64),
         record=np.zeros((0, f.RECORD_SIZE), dtype=np.int64),
+        hashes=np.zeros((0, 2), dtype=np.int64),
+        entry=entry,
+        bucket=bucket,
         scratch=np.zeros(f.LEDGER_SIZE, dtype=np.int64),
     )
 
