@@ -234,6 +234,7 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
             continue
         yield from _load(service, path, scenario.serving.windows.requests if scenario.serving is not None else 1)
         yield from _batching(service, path)
+        yield from _cache(service, path)
         yield from _fits(service, path, pod, used)
         yield from _memory(service, path)
         used += service.replicas * service.shape().chips
@@ -261,6 +262,16 @@ def _batching(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
         service.batching_rule()
     except AdviceError as fault:
         yield (*path, "batching"), fault.what, fault.write
+
+
+def _cache(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
+    """Prefixes must be named to be shared; what is wrong with a trace is told with its longest request."""
+    try:
+        fault = service.cache_fault()
+    except InputError:
+        return
+    if fault is not None:
+        yield (*path, fault[0]), *fault[1:]
 
 
 def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Iterator[Problem]:

@@ -94,6 +94,8 @@ MEANINGS = {
     "FixedLengths.tokens": "The length of all, in tokens.",
     "ChunkedPrefillSection.budget": "Most tokens of one pass; greater than `max_batch`.",
     "StaticSection.wait": "A batch that is not full begins when its head has waited so long since its arrival.",
+    "SharedPrefix.groups": "Number of different beginnings.",
+    "SharedPrefix.tokens": "Length of each, in tokens.",
     "Contiguous.reserve": "What a request reserves: `max_model_len`, the next `power_of_two`, or its need (`oracle`).",
     "Contiguous.max_model_len": "The longest request, in tokens.",
 }  # fmt: skip
@@ -143,6 +145,7 @@ SECTIONS = (
     ("serving.services.N.requests.pairs", "LengthPairs", ""),
     ("serving.services.N.requests.sessions", "Sessions", ""),
     ("serving.services.N.slo", "SloSection", ""),
+    ("serving.services.N.shared_prefix", "SharedPrefix", ""),
     ("run", "RunSection", ""),
     ("expect.N", "Expectation", ""),
 )

@@ -13,7 +13,7 @@ from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
 from workloads.costs import Attention, Layout
-from workloads.kv_cache import Contiguous, MemorySettings, Paged
+from workloads.kv_cache import Contiguous, MemorySettings, Paged, PrefixSharing
 from workloads.load.laws import (
     AzureConversation,
     DiurnalRequests,
@@ -23,6 +23,7 @@ from workloads.load.laws import (
 )
 from workloads.load.lengths import EmpiricalLengths, FixedLengths, LognormalLengths
 from workloads.load.replay import TraceRequests
+from workloads.prefixes import SharedPrefix
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, StaticBatching
 from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin, Router
 
@@ -49,7 +50,12 @@ Lengths = Annotated[
     | Annotated[EmpiricalLengths, Tag("empirical")],
     kind_or("lognormal"),
 ]
-Cache = Annotated[Annotated[Paged, Tag("paged")] | Annotated[Contiguous, Tag("contiguous")], kind_or("paged")]
+Cache = Annotated[
+    Annotated[Paged, Tag("paged")]
+    | Annotated[Contiguous, Tag("contiguous")]
+    | Annotated[PrefixSharing, Tag("prefix_sharing")],
+    kind_or("paged"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +141,7 @@ PLUG_INS: dict[str, tuple[Any, ...]] = {
     "serving.services.N.requests": (Poisson, GammaGaps, Diurnal, OnOff, AzureConversation, TraceRequests),
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths, EmpiricalLengths),
     "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection),
-    "serving.services.N.cache": (Paged, Contiguous),
+    "serving.services.N.cache": (Paged, Contiguous, PrefixSharing),
     "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter),
 }
 """All plug-ins by the key at which a scenario chooses one of them."""
@@ -201,7 +207,10 @@ class ServiceSection(Section):
     kv: Literal["bf16", "int8"] = "bf16"
     """Number format of the KV cache."""
     cache: Cache = Paged()
-    """How the KV cache is given out: `paged` (blocks of 16 tokens) or `contiguous` (one piece per request)."""
+    """How the KV cache is given out: `paged` (blocks of 16 tokens), `contiguous` (one piece per request), or
+    `prefix_sharing` (paged; equal leading blocks of prompts are kept once)."""
+    shared_prefix: SharedPrefix | None = None
+    """Common beginnings of prompts, for requests whose own file names none."""
     utilisation: Share = 0.9
     """Share of memory that weights, activations and KV cache may fill together."""
     activation_reserve: Annotated[float, Unit("1", low=0.0, high=1.0)] = 0.05
@@ -236,6 +245,23 @@ class ServiceSection(Section):
                 raise AdviceError(what, "write a `budget` greater than the service's `max_batch`")
             return ChunkedPrefill(budget=self.batching.budget, max_batch=limit)
         return ContinuousBatching(max_batch=limit)
+
+    @property
+    def names_prefixes(self) -> bool:
+        """Whether the requests themselves say which blocks of their prompts are shared (a trace is read for it)."""
+        return isinstance(self.requests, TraceRequests) and self.requests.trace.requests.hash_ids is not None
+
+    def cache_fault(self) -> tuple[str, str, str] | None:
+        """The key that is wrong about shared prefixes, why, and what to write; None where nothing is."""
+        shares = isinstance(self.cache, PrefixSharing)
+        if shares and isinstance(self.batching, StaticSection):
+            return "cache", "static batches pad their prompts: they share no prefixes", "choose another `batching`"
+        if self.shared_prefix is not None and self.names_prefixes:
+            return "shared_prefix", "the requests name their shared blocks already", "take the key out"
+        if shares and self.shared_prefix is None and not self.names_prefixes:
+            what = "no request says which blocks of its prompt others share"
+            return "cache", what, "write `shared_prefix: {groups: 8, tokens: 1024}`, or requests from a Mooncake file"
+        return None
 
     def router_rule(self) -> Router:
         """The rule by which a replica is chosen."""

@@ -14,6 +14,7 @@ from workloads.collectives import circuit_slice
 from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory, smallest_slice_that_fits
 from workloads.load.laws import draw_requests
+from workloads.prefixes import with_shared_prefix
 from workloads.requests import Requests
 from workloads.serving.service import ServiceConfig, capacity_requests_per_s, saturated_requests_per_s
 
@@ -88,7 +89,10 @@ def _holds(section: ServiceSection, shape: Shape) -> bool:
 def service_requests(section: ServiceSection, rate_per_s: float, count: int, streams: Streams, about: str) -> Requests:
     """`count` requests of the service at a rate; `about` names the window, so that each has draws of its own."""
     stream = f"serving.{section.name}.{about}"
-    return draw_requests(section.requests, rate_per_s, count, streams.uniforms, stream)
+    requests = draw_requests(section.requests, rate_per_s, count, streams.uniforms, stream)
+    if section.shared_prefix is None:
+        return requests
+    return with_shared_prefix(requests, section.shared_prefix, streams.uniforms, stream)
 
 
 def ladder_shapes(section: ServiceSection) -> list[Shape]:

@@ -432,6 +432,20 @@ CROSS_CASES = [
         "the longest request needs 100,000,000",
     ),
     edit(
+        "nothing to share",
+        "      load: 0.7",
+        "      cache: {kind: prefix_sharing}\n      load: 0.7",
+        ":23: ",
+        "no request says which blocks of its prompt others share; write `shared_prefix: {groups: 8, tokens: 1024}`",
+    ),
+    edit(
+        "prefix of nothing",
+        "      load: 0.7",
+        "      cache: {kind: prefix_sharing}\n      shared_prefix: {groups: 0, tokens: 1024}\n      load: 0.7",
+        ":22: ",
+        "groups of 0; write a whole number of at least 1",
+    ),
+    edit(
         "weights of nothing",
         "  availability: {slice_chips: [64, 512], time_share: 97 %, horizon: 365 d, replications: 4}\n",
         "",

@@ -18,8 +18,8 @@ from tests.serving.test_exactness import (
     check_against_naive,
     check_conservation,
     check_ledger,
-    digest,
     compiled_digests,
+    digest,
     uncompiled_digests,
 )
 from tests.shared_data import shared_file

@@ -166,7 +166,7 @@ def fill_batch(s: State, r: int, t: int) -> bool:
         evict_youngest(s, r, t)
         evicted = True
         reserved = blocks_of_next_step(s, r)
-    if common[f.C_UNIT] > 0:
+    if s.common[f.C_UNIT] > 0:
         take_cached(s, r, reserved)
     blocked = 1
     if not evicted:
