@@ -442,7 +442,7 @@ CROSS_CASES = [
         "prefix of nothing",
         "      load: 0.7",
         "      cache: {kind: prefix_sharing}\n      shared_prefix: {groups: 0, tokens: 1024}\n      load: 0.7",
-        ":22: ",
+        ":24: ",
         "groups of 0; write a whole number of at least 1",
     ),
     edit(
