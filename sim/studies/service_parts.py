@@ -13,7 +13,7 @@ from workloads.catalogue.models import MODELS
 from workloads.collectives import circuit_slice
 from workloads.costs import replica_pass_costs
 from workloads.kv_cache import kv_memory, smallest_slice_that_fits
-from workloads.load.laws import draw_requests
+from workloads.load.laws import RequestLaw, draw_requests
 from workloads.prefixes import with_shared_prefix
 from workloads.requests import Requests
 from workloads.serving.service import ServiceConfig, capacity_requests_per_s, saturated_requests_per_s
@@ -89,7 +89,14 @@ def _holds(section: ServiceSection, shape: Shape) -> bool:
 def service_requests(section: ServiceSection, rate_per_s: float, count: int, streams: Streams, about: str) -> Requests:
     """`count` requests of the service at a rate; `about` names the window, so that each has draws of its own."""
     stream = f"serving.{section.name}.{about}"
-    requests = draw_requests(section.requests, rate_per_s, count, streams.uniforms, stream)
+    return drawn(section, section.requests, rate_per_s, count, streams, stream)
+
+
+def drawn(
+    section: ServiceSection, law: RequestLaw, rate_per_s: float, count: int, streams: Streams, stream: str
+) -> Requests:
+    """`count` requests by `law` at a rate, with the beginnings that prompts of the service share."""
+    requests = draw_requests(law, rate_per_s, count, streams.uniforms, stream)
     if section.shared_prefix is None:
         return requests
     return with_shared_prefix(requests, section.shared_prefix, streams.uniforms, stream)
@@ -116,7 +123,7 @@ def calibrate(scenario: Scenario, index: int, shape_text: str) -> Calibration:
     law, streams, stream = section.requests.steady, Streams(scenario.run.seed, 0), f"serving.{section.name}.capacity"
 
     def drawn_at(rate_per_s: float) -> Requests:
-        return draw_requests(law, rate_per_s, count, streams.uniforms, stream)
+        return drawn(section, law, rate_per_s, count, streams, stream)
 
     requests = drawn_at(1.0)
     return Calibration(
