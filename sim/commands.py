@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.simulation import Progress, context_of, run_into, stored_result
 from sim.studies.availability import replication_count, replication_rows, sample_histories
 from sim.studies.delivered import delivered_count, delivered_sizes, sample_delivered
+from sim.studies.operations import operations_count, operations_rows, sample_operations
 from topology.errors import refuse
 
 
@@ -179,17 +181,21 @@ def replay_command(run: Path, point: int, replication: int, as_json: bool) -> in
     if point >= len(points):
         raise refuse("--point", f"the run has points 0 to {len(points) - 1}", "write one of them")
     if "replications" not in tables:
-        what = "the run has no replications to be replayed: its scenario asks for neither availability nor delivered"
-        raise refuse(str(run), what, "name a run with `study.availability` or `study.delivered`")
+        what = "the run has no replications to be replayed: no availability, delivered or operations"
+        raise refuse(str(run), what, "name a run with `study.availability`, `study.delivered` or `study.operations`")
     rows = replayed_rows(points[point].scenario, replication)
     stored = _rows_of_point(tables["replications"], points[point])
     same = True
     for row in rows:
         match = stored
         for key in ("fabric", "host_availability", "slice_chips", "form", "replication"):
-            match = match[match[key] == row[key]]
-        row["stored"] = float(match["value"].iloc[0]) if len(match) == 1 else None
-        row["same"] = row["stored"] == row["value"]
+            match = match[match[key].isna() if row[key] is None else match[key] == row[key]]
+        stored_value = float(match["value"].iloc[0]) if len(match) == 1 else None
+        row["stored"] = stored_value
+        # a replication with nothing to measure has no value, then and now
+        row["same"] = stored_value is not None and (
+            stored_value == row["value"] or (math.isnan(stored_value) and math.isnan(row["value"]))
+        )
         same = same and row["same"]
     document = {"run": str(run), "point": point, "replication": replication, "same": same, "values": rows}
     if as_json:
@@ -197,7 +203,8 @@ def replay_command(run: Path, point: int, replication: int, as_json: bool) -> in
     else:
         for row in rows:
             verdict = "same" if row["same"] else f"stored: {row['stored']}"
-            say(f"{row['form']:20} {row['slice_chips']:5} chips  {row['value']:.9f}  {verdict}")
+            size = "" if row["slice_chips"] is None else f"{row['slice_chips']:5} chips"
+            say(f"{row['form']:20} {size:11}  {row['value']:.9f}  {verdict}")
         say("replayed: equal to the stored run" if same else "replayed: NOT equal to the stored run")
     return ExitStatus.DONE if same else ExitStatus.FAILED
 
@@ -225,6 +232,9 @@ def replayed_rows(scenario: Scenario, replication: int) -> list[dict[str, Any]]:
         for chips in delivered_sizes(setup):
             own = [sample_delivered(setup, chips, replication)]
             rows += delivered_replications(setup, chips, own, host_availability_of(setup, samples))
+    if study.operations is not None and replication < operations_count(setup):
+        months = [sample_operations(setup, replication)]
+        rows += operations_rows(setup, months, host_availability_of(setup, samples))["replications"]
     if not rows:
         raise refuse("--replication", f"the point has no replication {replication}", "write a smaller number")
     return rows

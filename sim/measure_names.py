@@ -93,7 +93,7 @@ OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
     "completion": ("1", "higher"), "jobs_arrived": ("jobs", None), "jobs_rejected": ("jobs", "lower"),
     "jobs_finished": ("jobs", "higher"), "job_losses_per_day": ("1/day", "lower"),
     "preemptions_per_day": ("1/day", None), "moves_per_day": ("1/day", None), "circuits_per_day": ("1/day", None),
-    "reroute_share": ("1", "lower"),
+    "reroute_share": ("1", "lower"), "promise_kept": ("1", "higher"),
 }  # fmt: skip
 """Measures of a pod in operation with their units and which way is better (design: measures, section 2)."""
 

@@ -170,11 +170,11 @@ def _point_result(
 ) -> PointResult:
     """All tables of one point; `before` holds the rows that are there already, `stages` those for the timeline."""
     host = host_availability_of(setup, samples)
-    rows: dict[str, list[Row]] = before | {"availability": [], "replications": [], "chip_hours": []}
+    rows: dict[str, list[Row]] = {"replications": []} | before | {"availability": [], "chip_hours": []}
     expected: dict[int, Estimate] = {}
     if samples:
         rows["availability"] = availability_rows(setup, samples, host)
-        rows["replications"] = replication_rows(setup, samples, host)
+        rows["replications"] = replication_rows(setup, samples, host) + rows["replications"]
         expected = _expected(setup, samples)
         rows["cliff"] = [cliff_row(setup, {chips: estimate.value for chips, estimate in expected.items()}, host)]
     for chips, own in delivered.items():

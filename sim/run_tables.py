@@ -12,6 +12,7 @@ from sim.tables import Column, DType, TableSpec
 FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
 HOST = Column("host_availability", DType.FLOAT, "1", "long-run share of time a host is up, rack left out")
 CHIPS = Column("slice_chips", DType.INT, "chips", "chips per slice")
+CHIPS_OR_NONE = Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice; blank where it does not apply")
 SERVICE = Column("service", DType.TEXT, "", "name of the service in the scenario")
 VALUE = Column("value", DType.FLOAT, "1", "the estimate, a share of the pod's chips")
 LOW = Column("ci_low", DType.FLOAT, "1", "lower end of the 95 % interval; blank where no variation was seen")
@@ -46,28 +47,29 @@ AVAILABILITY = TableSpec(
 )
 REPLICATIONS = TableSpec(
     "replications",
-    "replication of one availability estimate",
+    "replication of one availability estimate, or of one measure of a pod in operation",
     (
         FABRIC,
         HOST,
-        CHIPS,
-        Column("form", DType.TEXT, "", "expected, expected_with_light or delivered"),
+        CHIPS_OR_NONE,
+        Column("form", DType.TEXT, "", "expected, expected_with_light, delivered, or a measure of operations"),
         Column("replication", DType.INT, "", "number of the history (of the shuffle, for a log)"),
-        Column("value", DType.FLOAT, "1", "value of the form in this history alone"),
+        Column("value", DType.FLOAT, "of the form", "value of the form in this history alone; NaN: nothing to measure"),
     ),
 )
 DIFFERENCES = TableSpec(
     "differences",
-    "pair of fabrics compared on the same draws",
+    "pair of fabrics, or of values of a swept key, compared on the same draws",
     (
         FABRIC,
-        Column("against", DType.TEXT, "", "the fabric that is subtracted"),
+        Column("compared", DType.TEXT, "", "pod.fabric, or the swept key of which two values are compared"),
+        Column("against", DType.TEXT, "", "what is subtracted: the static fabric, or the first value of the key"),
         HOST,
-        CHIPS,
-        Column("form", DType.TEXT, "", "expected, expected_with_light or delivered"),
-        Column("difference", DType.FLOAT, "1", "mean over replications of the paired differences"),
-        Column("ci_low", DType.FLOAT, "1", "lower end of the paired 95 % t-interval"),
-        Column("ci_high", DType.FLOAT, "1", "upper end of the paired 95 % t-interval"),
+        CHIPS_OR_NONE,
+        Column("form", DType.TEXT, "", "expected, expected_with_light, delivered, or a measure of operations"),
+        Column("difference", DType.FLOAT, "of the form", "mean over replications of the paired differences"),
+        Column("ci_low", DType.FLOAT, "of the form", "lower end of the paired 95 % t-interval"),
+        Column("ci_high", DType.FLOAT, "of the form", "upper end of the paired 95 % t-interval"),
         Column("replications", DType.INT, "", "pairs"),
     ),
 )
@@ -240,6 +242,25 @@ CUBE_STORY = TableSpec(
         Column("end_s", DType.FLOAT, "s", "end of the stretch"),
     ),
 )
+PROMISE_MONTHS = TableSpec(
+    "promise_months",
+    "fabric, host availability and month of a pod in operation with a promise",
+    (
+        FABRIC,
+        HOST,
+        Column("slices", DType.TEXT, "", "the promised slices, as 8x8x16:3"),
+        Column("time_share", DType.FLOAT, "1", "share of each month for which all are to be held at once"),
+        Column("month", DType.INT, "", "number of the month: a calendar month where a log has dates, else 30 d"),
+        Column("start_date", DType.TEXT, "", "date on which it begins; empty without dates"),
+        Column("start_s", DType.FLOAT, "s", "its start from that of the run, after the warm-up"),
+        Column("end_s", DType.FLOAT, "s", "its end"),
+        Column("held", DType.FLOAT, "1", "share of it for which all could be held, mean over replications"),
+        Column("ci_low", DType.FLOAT, "1", "lower end of the 95 % t-interval; NaN where there is none"),
+        Column("ci_high", DType.FLOAT, "1", "upper end"),
+        Column("kept", DType.FLOAT, "1", "share of the replications in which that was enough"),
+        Column("replications", DType.INT, "", "replications behind it"),
+    ),
+)
 SUMMARY_COLUMNS = (
     Column("scenario", DType.TEXT, "", "name of the scenario"),
     Column("point", DType.INT_OR_NONE, "", "number of the sweep point; blank where a row is about the whole run"),
@@ -273,6 +294,7 @@ SPECS = {
         FAILURES_FELT,
         RECOVERY_STAGES,
         CUBE_STORY,
+        PROMISE_MONTHS,
         LARGE_JOB,
         SUMMARY,
     )

@@ -69,8 +69,10 @@ def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
         yield from _stream(stream, path, pod, study.horizon)
     yield from _job_log(scenario)
     for text, count in jobs.always.items():
-        yield from _always(text, count, pod)
+        yield from _slices(("jobs", "always", text), text, count, pod)
     yield from _spares(scenario, pod)
+    for text, count in study.promise.slices.items() if study.promise is not None else ():
+        yield from _slices(("study", "operations", "promise", "slices", text), text, count, pod)
 
 
 def _stream(stream: JobStream, path: KeyPath, pod: AnyPod, horizon_s: float) -> Iterator[Problem]:
@@ -107,8 +109,8 @@ def _job_log(scenario: Scenario) -> Iterator[Problem]:
         yield ("jobs", "log", "path"), f"there is no file `{log.path}`", f"check the path; {JOB_LOGS[log.format]}"
 
 
-def _always(text: str, count: int, pod: AnyPod) -> Iterator[Problem]:
-    path: KeyPath = ("jobs", "always", text)
+def _slices(path: KeyPath, text: str, count: int, pod: AnyPod) -> Iterator[Problem]:
+    """Slices that the pod can have."""
     try:
         shape = parse_shape(text)
     except InputError as error:

@@ -275,6 +275,8 @@ class OperationsStudy(Section):
     """Simulated time of each replication."""
     replications: Replications = 8
     """Independent months; at least 2 give an interval."""
+    promise: PromiseStudy | None = None
+    """Slices that are looked at month by month: could the pod have held them all at once?"""
 
 
 class LargeJobStudy(Section):

@@ -180,7 +180,7 @@ class _Counter:
 
 
 def _joined(scenario: Scenario, results: Sequence[PointResult]) -> dict[str, pd.DataFrame]:
-    """The tables of all points, one below the other, and the paired differences between fabrics."""
+    """The tables of all points, one below the other, and the paired differences between them."""
     tables: dict[str, pd.DataFrame] = {}
     for name in SPECS:
         parts = [result.tables[name] for result in results if name in result.tables]

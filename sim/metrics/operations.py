@@ -6,24 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sim.histories import ComponentKind
-from sim.metrics.availability import promise_kept_share, time_at_capacity, window_edges
 from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.jobs import Loss, losses
 from sim.metrics.ledger import JobLedger
-from sim.metrics.segments import segments_of
-from sim.metrics.trace_outages import outages_of_trace
 from sim.metrics.uses import RUN_USES, Use
 from sim.trace import Stage, Trace, Verb
-from topology.pod import AnyPod
 
-US_PER_DAY = 86_400_000_000
-MONTH_DAYS = 30
 _FREE = frozenset((Use.STRANDED, Use.SPARE, Use.BLOCKED, Use.FRAGMENTED, Use.EMPTY))
 _NOT_UP_AT_ONCE = frozenset((Use.DRAINED, Use.DOWN, Use.DETECTING, Use.EVICTING, Use.WAITING, Use.UNACCOUNTED)) | _FREE
 
@@ -144,38 +135,6 @@ def reroute_share(trace: Trace, warmup_us: int = 0) -> float:
 def reject_counts(ledgers: Sequence[JobLedger]) -> dict[str, int]:
     """Rejected jobs by reason, in order of name."""
     return dict(sorted(Counter(ledger.rejected for ledger in ledgers if ledger.rejected).items()))
-
-
-def month_edges(horizon_us: int, start: date | None = None) -> NDArray[np.int64]:
-    """Edges of months in [0, horizon): windows of 30 d, calendar months where the run starts at a date."""
-    if start is None:
-        return window_edges(0, horizon_us, length_us=MONTH_DAYS * US_PER_DAY)
-    began, edges, first = datetime(start.year, start.month, start.day), [0], start
-    while True:
-        first = (first.replace(day=1) + timedelta(days=32)).replace(day=1)
-        edge_us = round((datetime(first.year, first.month, first.day) - began) / timedelta(microseconds=1))
-        if edge_us >= horizon_us:
-            return np.array([*edges, horizon_us], dtype=np.int64)
-        edges.append(edge_us)
-
-
-def promise_kept_by_month(
-    trace: Trace,
-    pod: AnyPod,
-    counts: dict[ComponentKind, int],
-    slice_chips: int,
-    slices: int,
-    time_share: float,
-    *,
-    start: date | None = None,
-) -> float:
-    """Share of months in which the pod could hold `slices` slices of a size for a share of the time."""
-    edges = month_edges(trace.horizon_us, start)
-    outages = outages_of_trace(trace, counts, tuple(counts))
-    segments = segments_of(pod, outages, trace.horizon_us, edges_us=edges)
-    return promise_kept_share(
-        time_at_capacity(segments, pod, trace.fabric, slice_chips, edges_us=edges), slices, time_share
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from sim.streams import Streams
 from topology.boxes import contiguous_table, standard_box
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST, HOSTS_PER_CUBE, Pod, grid_nearest_cube
+from topology.shape import parse_shape
 
 Bools = NDArray[np.bool_]
 
@@ -26,6 +27,20 @@ FIRST_LOOK = 200
 """States of a first look; a machine that misses the promise by far in these is not looked at again."""
 MOST_CUBES = 400
 _MOST_STEPS = 1000
+
+
+def slices_text(slices: Mapping[str, int]) -> str:
+    """The promised slices as a text: `8x8x16:3`."""
+    return ", ".join(f"{shape}:{count}" for shape, count in slices.items())
+
+
+def chips_promised(slices: Mapping[str, int]) -> dict[int, int]:
+    """The promised slices (shape -> how many) by chips."""
+    chips: dict[int, int] = {}
+    for shape, count in slices.items():
+        size = parse_shape(shape).chips
+        chips[size] = chips.get(size, 0) + count
+    return chips
 
 
 def _cubes_of(slices: Mapping[int, int]) -> dict[int, int]:

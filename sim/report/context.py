@@ -81,6 +81,7 @@ ABSENT = {
     "failures_felt": "no failures in operation: the scenario has no `study.operations`, or nothing failed",
     "recovery_stages": "no recoveries: the scenario has no `study.operations`, or no job was lost",
     "cube_story": "no cubes over time: the scenario has no `study.operations`",
+    "promise_months": "no promise by month: the scenario has no `study.operations.promise`",
     "failure_story": "no failure followed token by token: the scenario has no `serving`, or no loss was drawn",
 }
 

@@ -7,8 +7,9 @@ import math
 from sim.report.context import Tables, table_of
 from sim.report.curves import host_values, rows_of_host
 from sim.report.html_tables import BLANK, HtmlTable
-from sim.report.operations_words import LARGE_JOB_WORDS, MEASURE_WORDS, measure_text
-from sim.report.words import fabric_words, fabrics_in_order, host_words, number
+from sim.report.operations_words import LARGE_JOB_WORDS, MEASURE_WORDS, is_shown, measure_text
+from sim.report.promises import promise_words
+from sim.report.words import fabric_words, fabrics_in_order, host_words, number, percent
 
 
 def operations_html(tables: Tables) -> HtmlTable:
@@ -21,6 +22,8 @@ def operations_html(tables: Tables) -> HtmlTable:
         rows.append([f"hosts up {host_words(host)}"])
         for measure, words in MEASURE_WORDS.items():
             mine = {str(row["fabric"]): row for _, row in here[here["measure"] == measure].iterrows()}
+            if measure == "promise_kept" and not is_shown(measure, [float(row["value"]) for row in mine.values()]):
+                continue
             cells = [measure_text(mine[fabric]) if fabric in mine else BLANK for fabric in fabrics]
             rows.append([words.strip(), *cells])
     return HtmlTable(
@@ -65,6 +68,25 @@ def failures_felt_html(tables: Tables) -> HtmlTable:
         "many jobs, and how many chips one failure stops",
         heads=["component", "failures", "felt", "losses of jobs", "chips per failure"],
         rows=rows,
+    )
+
+
+def promise_months_html(tables: Tables) -> HtmlTable:
+    """A promise month by month: for how long it could be held, and how often that was enough."""
+    table = table_of(tables, "promise_months")
+    first = table.iloc[0]
+    rows: list[list[str]] = []
+    for host in host_values(table):
+        here = rows_of_host(table, host)
+        for fabric in fabrics_in_order(list(here["fabric"])):
+            rows.append([f"{fabric_words(fabric)}, hosts up {host_words(host)}"])
+            for _, row in here[here["fabric"] == fabric].iterrows():
+                days = f"days {number(float(row['start_s']) / 86_400)} to {number(float(row['end_s']) / 86_400)}"
+                shares = [percent(float(row[name])) for name in ("held", "kept")]
+                rows.append([str(row["start_date"]) or days, *shares])
+    promise = f"{promise_words(str(first['slices']))}, {percent(float(first['time_share']))} of each month"
+    return HtmlTable(
+        caption=f"The promise by month: {promise}", heads=["month from", "time held", "replications kept"], rows=rows
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from sim.report.context import Tables, table_of
 from sim.report.curves import host_values, rows_of_host
+from sim.report.promises import promise_words
 from sim.report.words import (
     category_words,
     fabric_words,
@@ -38,10 +39,18 @@ MEASURE_WORDS = {
     "moves_per_day": "jobs moved to make room per day",
     "circuits_per_day": "circuits made per day",
     "reroute_share": "job time on reroutes",
+    "promise_kept": "months in which the promise was kept",
 }
 """Measures of operation in the order in which they are printed, in words."""
 NO_VALUE = "-"
 ALWAYS_SHOWN = ("goodput", "wait_mean_s", "completion")
+
+
+def is_shown(measure: str, values: Sequence[float]) -> bool:
+    """Whether a measure is printed: those that are 0 or blank everywhere are not, but for a promise that is never kept
+    and for a few that are missed when they are not there."""
+    known = [value for value in values if math.isfinite(value)]
+    return measure in ALWAYS_SHOWN or any(known) or (measure == "promise_kept" and bool(known))
 
 
 def measure_text(row: pd.Series) -> str:
@@ -75,7 +84,7 @@ def operations_table_text(tables: Tables) -> str:
         lines = []
         for measure, words in MEASURE_WORDS.items():
             rows = {str(row["fabric"]): row for _, row in here[here["measure"] == measure].iterrows()}
-            if measure not in ALWAYS_SHOWN and all(row["value"] == 0 or pd.isna(row["value"]) for row in rows.values()):
+            if not is_shown(measure, [float(row["value"]) for row in rows.values()]):
                 continue
             lines.append((words, [measure_text(rows[fabric]) if fabric in rows else "-" for fabric in fabrics]))
         width = max(len(words) for words, _ in lines)
@@ -136,6 +145,7 @@ def operations_sentences(tables: Tables) -> Iterator[str]:
     waits = [f"{seconds(waited[fabric])}{how[fabric]}" for fabric in fabrics if math.isfinite(waited[fabric])]
     jobs = f"a job waits {listed(waits)} on average" if waits else "no job has arrived"
     yield f"In operation (hosts up {host_words(host)}) the pod's goodput is {listed(goodputs)}; {jobs}."
+    yield from _promise_sentence(tables, host, how)
     uses = rows_of_host(table_of(tables, "operations_chip_hours"), host)
     largest = []
     for fabric in fabrics:
@@ -146,6 +156,19 @@ def operations_sentences(tables: Tables) -> Iterator[str]:
             largest.append(f"{words}{how[fabric]}")
     if largest:
         yield f"What takes most chip-hours beside useful work and empty chips: {listed(largest)}."
+
+
+def _promise_sentence(tables: Tables, host: float, how: dict[str, str]) -> Iterator[str]:
+    """In how many months a promise was kept, by fabric."""
+    months = table_of(tables, "promise_months")
+    months = rows_of_host(months, host) if len(months) else months
+    if months.empty:
+        return
+    kept = months.groupby("fabric")["kept"].mean()
+    texts = [f"{percent(float(kept[fabric]), 0)}{words}" for fabric, words in how.items() if fabric in kept]
+    first = months.iloc[0]
+    promise = f"{promise_words(str(first['slices']))} for {percent(float(first['time_share']))} of the month"
+    yield f"The promise of {promise} could be kept in {listed(texts)} of months."
 
 
 def operations_alt(name: str, tables: Tables) -> str:

@@ -13,7 +13,13 @@ from markupsafe import Markup
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.html_tables import HtmlTable
-from sim.report.operations_tables import failures_felt_html, job_sizes_html, large_job_html, operations_html
+from sim.report.operations_tables import (
+    failures_felt_html,
+    job_sizes_html,
+    large_job_html,
+    operations_html,
+    promise_months_html,
+)
 from sim.report.plots import Picture, Rendering
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
@@ -180,6 +186,7 @@ def _operations(tables: Tables, plots: Mapping[str, Picture | Rendering]) -> lis
 
 def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     shown = [operations_html(tables)]
+    shown += [] if is_absent(tables, "promise_months") else [promise_months_html(tables)]
     shown += [] if is_absent(tables, "job_sizes") else [job_sizes_html(tables)]
     return [], shown if is_absent(tables, "failures_felt") else [*shown, failures_felt_html(tables)]
 

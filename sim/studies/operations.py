@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sim.build import Setup, seconds_to_us
+from sim.condition import component_counts
+from sim.failure_log_formats import EPOCH
 from sim.histories import US_PER_S, Lives
 from sim.job_plans import plan_jobs
 from sim.measure_names import OPERATIONS_MEASURES
 from sim.metrics.cube_story import CubeStretch, cube_stretches
+from sim.metrics.intervals import mean_estimate
 from sim.metrics.ledger import JobLedger, job_ledgers
 from sim.metrics.measure_rows import rows_of_measures
 from sim.metrics.operations import BlastRadius, OperationsSummary, blast_radius, recovery_us_by_stage, summary_of
+from sim.metrics.promise_months import MonthHeld, months_held, share_of_months_kept, slice_demands
+from sim.metrics.promises import chips_promised, slices_text
 from sim.metrics.uses import OPERATOR_NAMES, Use
 from sim.processes.failures import Source
 from sim.processes.operations import simulate_operations
@@ -57,6 +64,7 @@ class OperationsSample:
     blast: Mapping[str, BlastRadius]
     recovery_us: Mapping[Stage, int]
     left_out: Mapping[str, int]
+    months: tuple[MonthHeld, ...] = ()
     stretches: tuple[CubeStretch, ...] = ()
     stages: tuple[tuple[int, str, int, int], ...] = ()
 
@@ -96,18 +104,41 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
     plan, trace = play_operations(setup, replication)
     ledgers = job_ledgers(trace, warmup_us)
     summary = summary_of(trace, ledgers, warmup_us)
+    months = _months(setup, trace, warmup_us)
     first = replication == 0
     return OperationsSample(
         replication=replication,
-        measures=dict(_measures(summary, trace, warmup_us)),
+        measures=dict(_measures(summary, trace, warmup_us)) | {"promise_kept": _promise_kept(setup, months)},
         chip_us=summary.chip_us,
         sizes=_sizes([ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]),
         blast=blast_radius(trace, ledgers, warmup_us),
         recovery_us=recovery_us_by_stage(trace, warmup_us),
         left_out={rejected.reason: rejected.count for rejected in plan.rejected},
+        months=months,
         stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
         stages=tuple(_stages(trace)) if first else (),
     )
+
+
+def _months(setup: Setup, trace: Trace, warmup_us: int) -> tuple[MonthHeld, ...]:
+    """The promise of the study month by month, calendar months where a log of failures has dates."""
+    study = setup.scenario.study.operations
+    if study is None or study.promise is None:
+        return ()
+    demands, counts = slice_demands(chips_promised(study.promise.slices)), component_counts(setup.pod)
+    return tuple(months_held(trace, setup.pod, counts, demands, from_us=warmup_us, start=_began(setup)))
+
+
+def _began(setup: Setup) -> datetime | None:
+    log = setup.logs[0] if setup.logs else None
+    return EPOCH + timedelta(microseconds=log.from_us) if log is not None and log.dated else None
+
+
+def _promise_kept(setup: Setup, months: Sequence[MonthHeld]) -> float:
+    study = setup.scenario.study.operations
+    if study is None or study.promise is None:
+        return math.nan
+    return share_of_months_kept(months, study.promise.time_share)
 
 
 def _stages(trace: Trace) -> Iterator[tuple[int, str, int, int]]:
@@ -171,6 +202,8 @@ def operations_rows(
         "failures_felt": _failure_rows(samples),
         "recovery_stages": _recovery_rows(samples),
         "cube_story": _story_rows(samples[0]),
+        "promise_months": _month_rows(setup, samples),
+        "replications": _replication_rows(samples),
     }
     return {name: [place | row for row in rows] for name, rows in tables.items()}
 
@@ -254,6 +287,41 @@ def _story_rows(sample: OperationsSample) -> list[Row]:
         }
         for stretch in sample.stretches
     ]
+
+
+def _replication_rows(samples: Sequence[OperationsSample]) -> list[Row]:
+    """Rows of the table `replications`: every measure of every month alone."""
+    return [
+        {"slice_chips": None, "form": form, "replication": sample.replication, "value": sample.measures[form]}
+        for form in OPERATIONS_MEASURES
+        for sample in samples
+    ]
+
+
+def _month_rows(setup: Setup, samples: Sequence[OperationsSample]) -> list[Row]:
+    study, began = setup.scenario.study.operations, _began(setup)
+    if study is None or study.promise is None:
+        return []
+    rows = []
+    for number, months in enumerate(zip(*(sample.months for sample in samples), strict=True)):
+        held = mean_estimate([month.share for month in months])
+        start = "" if began is None else (began + timedelta(microseconds=months[0].start_us)).date().isoformat()
+        rows.append(
+            {
+                "slices": slices_text(study.promise.slices),
+                "time_share": study.promise.time_share,
+                "month": number,
+                "start_date": start,
+                "start_s": months[0].start_us / US_PER_S,
+                "end_s": months[0].end_us / US_PER_S,
+                "held": held.value,
+                "ci_low": held.ci_low,
+                "ci_high": held.ci_high,
+                "kept": sum(month.share >= study.promise.time_share for month in months) / len(months),
+                "replications": len(months),
+            }
+        )
+    return rows
 
 
 def operations_count(setup: Setup) -> int:

@@ -7,17 +7,12 @@ from typing import Any
 
 from sim import closed_forms
 from sim.build import Setup
-from sim.metrics.promises import cubes_for_promise_in_boxes
+from sim.metrics.promises import chips_promised, cubes_for_promise_in_boxes, slices_text
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE
 from topology.shape import parse_shape
 
 Row = dict[str, Any]
-
-
-def slices_text(slices: dict[str, int]) -> str:
-    """The promised slices as a text: `8x8x16:3`."""
-    return ", ".join(f"{shape}:{count}" for shape, count in slices.items())
 
 
 def promise_rows(setup: Setup, host_availability: float) -> list[Row]:
@@ -30,11 +25,8 @@ def promise_rows(setup: Setup, host_availability: float) -> list[Row]:
     if study.promise is None:
         return []
     slices, time_share = study.promise.slices, study.promise.time_share
-    chips: dict[int, int] = {}
-    for shape, count in slices.items():
-        size = parse_shape(shape).chips
-        chips[size] = chips.get(size, 0) + count
-    rows = [_row(setup, slices_text(slices), time_share, _cubes(setup, chips, time_share), host_availability)]
+    cubes = _cubes(setup, chips_promised(slices), time_share)
+    rows = [_row(setup, slices_text(slices), time_share, cubes, host_availability)]
     most = max(slices.values())
     for size in _sizes(setup):
         cubes = _cubes(setup, {size: most}, time_share)

@@ -13,20 +13,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from sim.build import Setup, build_setup, seconds_to_us
 from sim.condition import component_counts
-from sim.histories import ComponentKind, Lives, Outages, sorted_outages
+from sim.histories import ComponentKind, Lives, Outages
 from sim.metrics.intervals import Estimate
+from sim.metrics.promise_months import slice_demands
 from sim.metrics.replicas import ReplicaDemand, replicas_up
 from sim.metrics.segments import segments_of
-from sim.metrics.trace_outages import outages_of_trace
+from sim.metrics.trace_outages import drained_cubes, outages_of_trace
 from sim.policies import why_no_closed_form
 from sim.processes.operations import simulate_operations
 from sim.scenario import Scenario
 from sim.scenario_parts import PodSection
-from sim.trace import Stage, Trace, Verb
+from sim.trace import Stage, Trace
 from topology.boxes import standard_box
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST, HOSTS_PER_CUBE, Pod, grid_nearest_cube
@@ -67,10 +66,7 @@ class PromisedSize:
         wanted: dict[int, int] = {}
         for shape, count in self.slices.items():
             wanted[shape.chips] = wanted.get(shape.chips, 0) + count
-        return tuple(
-            ReplicaDemand(service=str(chips), slice_chips=chips, replicas=wanted[chips])
-            for chips in sorted(wanted, reverse=True)
-        )
+        return slice_demands(wanted)
 
     @property
     def chips(self) -> int:
@@ -165,23 +161,6 @@ def _played(setup: Setup, replication: int, horizon_us: int, jobs: list[Job]) ->
         streams=streams,
         horizon_us=horizon_us,
     )
-
-
-def drained_cubes(trace: Trace) -> Outages:
-    """The planned drains of cubes in a log, as outages of their racks; those in progress at the end end with it."""
-    since: dict[int, int] = {}
-    rows: list[tuple[int, int, int]] = []
-    for time_us, verb, kind, component, _, _, _ in trace.rows:
-        if kind:
-            continue
-        if verb == Verb.DRAIN:
-            since[component] = time_us
-        elif verb == Verb.UNDRAIN:
-            rows.append((component, since.pop(component), time_us))
-    rows += [(cube, start_us, trace.horizon_us) for cube, start_us in since.items()]
-    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    racks = trace.hosts // HOSTS_PER_CUBE
-    return sorted_outages(ComponentKind.RACK, racks, trace.horizon_us, table[:, 0], table[:, 1], table[:, 2])
 
 
 def fits_somewhere(question: PromisedSize, cubes: int) -> bool:

@@ -12,13 +12,13 @@ from sim.job_policies import FixedCheckpoints
 from sim.metrics.ledger import job_ledgers
 from sim.metrics.operations import (
     blast_radius,
-    month_edges,
-    promise_kept_by_month,
     recovery_us_by_stage,
     reject_counts,
     summary_of,
 )
+from sim.metrics.promise_months import month_edges, months_held, share_of_months_kept, slice_demands
 from sim.metrics.uses import OPERATOR_NAMES, Use
+from sim.repair_policies import MaintenancePolicy, Rolling
 from sim.trace import Stage
 from tests.machine.pods import DAY_US
 from tests.machine.test_jobs import HORIZON_S, down
@@ -76,9 +76,24 @@ def test_a_promise_by_month() -> None:
     pod = Pod(cubes=5)
     trace = operate([], [down(ComponentKind.HOST, (3, 1000, 5000))])
     counts = component_counts(pod)
-    assert promise_kept_by_month(trace, pod, counts, 64, 5, 0.6) == 1.0
-    assert promise_kept_by_month(trace, pod, counts, 64, 5, 0.61) == 0.0
-    assert promise_kept_by_month(trace, pod, counts, 64, 4, 1.0, start=date(2026, 3, 1)) == 1.0
+    five, four = (months_held(trace, pod, counts, slice_demands({64: slices})) for slices in (5, 4))
+    assert [month.share for month in five] == [0.6]
+    assert share_of_months_kept(five, 0.6) == 1.0
+    assert share_of_months_kept(five, 0.61) == 0.0
+    dated = months_held(trace, pod, counts, slice_demands({64: 4}), start=date(2026, 3, 1))
+    assert share_of_months_kept(dated, 1.0) == share_of_months_kept(four, 1.0) == 1.0
+    late = months_held(trace, pod, counts, slice_demands({64: 5}), from_us=4000 * US_PER_S)
+    assert [(month.start_us, month.share) for month in late] == [(4000 * US_PER_S, pytest.approx(5 / 6))]
+
+
+def test_a_promise_of_two_sizes_and_a_drain() -> None:
+    """Goal: sizes share the pod, drained cubes are not there. Method: four cubes and half a cube on five cubes, of
+    which one misses a host for 4,000 of 10,000 s (its other half still serves) and is drained for the last 2,000 s."""
+    pod = Pod(cubes=5)
+    policy = MaintenancePolicy(cubes=Rolling(every=1e5, length=2000.0, notice=0.0, first=8000.0))
+    trace = operate([], [down(ComponentKind.HOST, (3, 1000, 5000))], maintenance=policy)
+    (month,) = months_held(trace, pod, component_counts(pod), slice_demands({64: 4, 32: 1}))
+    assert month.share == pytest.approx(0.8)
 
 
 def test_every_use_has_an_operators_name() -> None:

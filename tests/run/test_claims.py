@@ -57,6 +57,7 @@ def test_differences_are_paired(machine: Result) -> None:
     """Goal: the table `differences` is what it says. Method: means and t-intervals by hand, from `replications`."""
     table = machine.differences
     assert (table["against"] == "static_aligned").all()
+    assert (table["compared"] == "pod.fabric").all()
     assert len(table) == 2 * (2 + 2 + 1), (
         "two availabilities; expected and its light form at two sizes, delivered at one"
     )

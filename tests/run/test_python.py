@@ -98,7 +98,8 @@ def test_sweep_names_its_columns() -> None:
     found = sweep(loaded(MACHINE, "sweep=null"), {"recovery.evict": ["30 s", "10 min"]}, workers=1)
     assert found.availability["recovery.evict"].unique().tolist() == ["30 s", "10 min"]
     assert found.summary["recovery.evict"].unique().tolist() == ["30 s", "10 min"]
-    assert found.differences.empty
+    assert set(found.differences["compared"]) == {"recovery.evict"}
+    assert (found.differences.loc[found.differences["form"] == "expected", "difference"] == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from sim.build import build_setup
+from sim.cli import command_status
+from sim.measure_names import OPERATIONS_MEASURES
 from sim.metrics.cube_story import cube_stretches
+from sim.metrics.intervals import mean_estimate
 from sim.metrics.jobs import losses
 from sim.report.plots import draw_pictures
 from sim.result import Result
@@ -68,6 +71,62 @@ def test_every_chip_hour_is_in_one_use(result: Result) -> None:
     useful = summary.loc[summary["measure"] == "chip_hours_useful", "value"]
     goodput = summary.loc[summary["measure"] == "goodput", "value"]
     assert (useful / (8 * 64 * 9 * 24)).tolist() == pytest.approx(goodput.tolist(), rel=1e-9)
+
+
+def test_fabrics_are_compared_in_pairs(result: Result) -> None:
+    """Goal: what a fabric is worth is told with the interval of the paired differences. Method: every measure from
+    `replications` by hand; months with nothing to measure are left out."""
+    table = result.tables["differences"]
+    assert set(table["compared"]) == {"pod.fabric"}
+    assert set(table["against"]) == {"static_contiguous"}
+    rows = table.set_index("form")
+    months = result.tables["replications"]
+    assert set(rows.index) <= set(OPERATIONS_MEASURES)
+    for form in ("goodput", "wait_mean_s", "ettr", "circuits_per_day"):
+        mine = months[months["form"] == form].sort_values("replication")
+        values = {fabric: rows["value"].to_numpy() for fabric, rows in mine.groupby("fabric")}
+        due = mean_estimate(values["reconfigurable"] - values["static_contiguous"])
+        found = rows.loc[form, ["difference", "ci_low", "ci_high"]].astype(float).to_numpy()
+        assert found == pytest.approx([due.value, due.ci_low, due.ci_high])
+        assert rows.loc[form, "replications"] == 3
+
+
+def test_swept_values_are_compared_with_the_first(scenario_file: Path, tmp_path: Path) -> None:
+    """Goal: what a crew is worth, on the same bad luck. Method: repairs swept on one fabric; losses are fewer or more,
+    in pairs; a replication is replayed to the last bit."""
+    sweep = "sweep={repair.crews: [1, 4], pod.fabric: [reconfigurable, static_contiguous]}"
+    overrides = [sweep, "study.operations={horizon: 6 d, replications: 2}"]
+    result = run(load_scenario(scenario_file, overrides), workers=1, out=tmp_path / "run")
+    table = result.tables["differences"]
+    crews = table[(table["compared"] == "repair.crews") & (table["form"] == "goodput")]
+    assert crews[["fabric", "against", "repair.crews"]].to_numpy().tolist() == [
+        ["reconfigurable", "1", "4"],
+        ["static_contiguous", "1", "4"],
+    ]
+    months = result.tables["replications"]
+    mine = months[(months["form"] == "goodput") & (months["fabric"] == "reconfigurable")]
+    means = mine.groupby("repair.crews")["value"].mean()
+    assert crews["difference"].iloc[0] == pytest.approx(means["4"] - means["1"], abs=1e-12)
+    fabrics = table[table["compared"] == "pod.fabric"]
+    assert set(fabrics["repair.crews"]) == {"1", "4"}
+    assert command_status(["replay", str(tmp_path / "run"), "--point", "2", "--replication", "1"]) == 0
+
+
+def test_the_promise_of_a_month(scenario_file: Path) -> None:
+    """Goal: a promise is followed month by month. Method: six cubes of eight as three slices, 90 % of 40 days; the
+    table agrees with the measure; it is in the words of the run; a promise larger than the pod is refused."""
+    promise = "study.operations={horizon: 40 d, replications: 2, promise: {slices: {4x4x8: 3}, time_share: 90 %}}"
+    result = run(load_scenario(scenario_file, [promise, "jobs={always: {4x4x4: 1}}"]), workers=1)
+    months = result.tables["promise_months"]
+    assert months["end_s"].tolist() == [31 * 86_400.0, 40 * 86_400.0] * 2
+    assert ((months["held"] > 0) & (months["held"] <= 1)).all()
+    measures = result.tables["operations"]
+    kept = measures[measures["measure"] == "promise_kept"].set_index("fabric")["value"]
+    for fabric, rows in months.groupby("fabric"):
+        assert rows["kept"].mean() == pytest.approx(kept[fabric])
+    assert "The promise of three 128-chip slices for 90 % of the month could be kept in" in result.sentence
+    with pytest.raises(InputError, match=r"study\.operations\.promise\.slices\.16x16x16: a slice of 4,096 chips"):
+        load_scenario(scenario_file, [promise.replace("4x4x8: 3", "16x16x16: 1")])
 
 
 def test_jobs_that_the_pod_can_never_hold_are_reported(result: Result) -> None:
