@@ -78,14 +78,15 @@ def run_scenario(
     """Simulate scenarios and write a run folder for each."""
     if resume and out is None:
         raise typer.BadParameter("--resume needs --out DIR, the folder to go on with")
-    from sim.cli_scenarios import load_all
-    from sim.executors import worker_count
+    from sim.executors import open_helper
 
-    worker_count(workers)
-    load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported
-    from sim.commands import run_command
+    with open_helper(workers, "sim.report.plots") as helper:
+        from sim.cli_scenarios import load_all
 
-    return run_command(scenarios, overrides or [], out, workers, resume, as_json)
+        load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported
+        from sim.commands import run_command
+
+        return run_command(scenarios, overrides or [], out, workers, resume, as_json, helper)
 
 
 @app.command("validate")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,12 @@ def run_command(
     workers: int | None,
     resume: bool,
     as_json: bool,
+    helper: Executor | None = None,
 ) -> int:
-    """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs."""
+    """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs.
+
+    `helper` is a process that draws the pictures.
+    """
     loaded = [load_scenario(name, overrides) for name in scenarios]
     places = _places(loaded, out, resume)
     for scenario in loaded:
@@ -44,7 +49,7 @@ def run_command(
         result = (
             stored_result(place, scenario)
             if place is not None and finished
-            else _run_one(scenario, place, workers, resume, quiet=as_json)
+            else _run_one(scenario, place, workers, resume, helper, quiet=as_json)
         )
         results.append(result)
         if finished and not as_json:
@@ -76,14 +81,16 @@ def _places(scenarios: Sequence[Scenario], out: Path | None, resume: bool) -> li
     return list(places)
 
 
-def _run_one(scenario: Scenario, place: Path | None, workers: int | None, resume: bool, *, quiet: bool) -> Result:
+def _run_one(
+    scenario: Scenario, place: Path | None, workers: int | None, resume: bool, helper: Executor | None, *, quiet: bool
+) -> Result:
     if not quiet:
         _print_configuration(scenario)
     with (
         open_run_folder(place, scenario.name, resume=resume, scenario_yaml=resolved_yaml(scenario)) as folder,
         shown_progress(quiet) as progress,
     ):
-        return run_into(folder, scenario, workers=workers, progress=progress)
+        return run_into(folder, scenario, workers=workers, helper=helper, progress=progress)
 
 
 def _print_configuration(scenario: Scenario) -> None:

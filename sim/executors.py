@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -9,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from topology.errors import EnvironmentFault, refuse
@@ -44,6 +46,30 @@ def open_executor(workers: int | None) -> Iterator[Executor | None]:
     if count == 1:
         yield None
         return
+    with _pool(count) as pool:
+        yield pool
+
+
+@contextmanager
+def open_helper(workers: int | None, module: str) -> Iterator[Executor | None]:
+    """A process that imports `module` while this one goes on, ready for tasks that need it; None for one worker.
+
+    Open it before anything large is imported here, so that it starts at once and both cores are busy from then on.
+    """
+    if worker_count(workers) == 1:
+        yield None
+        return
+    with _pool(1) as pool:
+        pool.submit(_import, module)
+        yield pool
+
+
+def _import(module: str) -> None:
+    importlib.import_module(module)
+
+
+@contextmanager
+def _pool(count: int) -> Iterator[Executor]:
     fork = sys.platform == "linux" and sys.version_info < (3, 12)
     context = multiprocessing.get_context("fork" if fork else "forkserver")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_become_worker)
@@ -74,14 +100,38 @@ def map_tasks(executor: Executor | None, task: Callable[..., R], arguments: Sequ
         for given in arguments:
             yield task(*given)
         return
-    futures = [executor.submit(task, *given) for given in arguments]
+    futures: list[Future[R]] = []
     try:
+        futures += [executor.submit(task, *given) for given in arguments]
         for future in futures:
             yield future.result()
     except BrokenExecutor as error:
-        raise EnvironmentFault(
-            "a worker process was lost (killed, or out of memory): run again with --resume"
-        ) from error
+        raise _worker_lost() from error
     finally:
         for future in futures:
             future.cancel()
+
+
+def start_task(executor: Executor | None, task: Callable[..., R], *given: Any) -> Callable[[], R]:
+    """Start `task(*given)`; the returned function gives its result (without an executor, it runs the task).
+
+    Both raise EnvironmentFault where the worker is lost.
+    """
+    if executor is None:
+        return partial(task, *given)
+    try:
+        future = executor.submit(task, *given)
+    except BrokenExecutor as error:
+        raise _worker_lost() from error
+
+    def result() -> R:
+        try:
+            return future.result()
+        except BrokenExecutor as error:
+            raise _worker_lost() from error
+
+    return result
+
+
+def _worker_lost() -> EnvironmentFault:
+    return EnvironmentFault("a worker process was lost (killed, or out of memory): run again with --resume")

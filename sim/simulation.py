@@ -40,6 +40,7 @@ from sim.studies.availability import replication_count
 from sim.summary import judge_expectations
 from sim.timeline import chrome_trace
 from sim.warnings_of_run import run_warnings
+from topology.compilation import load_compiler
 
 Progress = Callable[[int, int, str], None]
 """Called with tasks done, tasks in all (0: not known), and what is being done."""
@@ -83,15 +84,19 @@ def run_into(
     *,
     workers: int | None = None,
     executor: Executor | None = None,
+    helper: Executor | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Run into an open folder: finished points are taken from it, tables, manifest and report are written to it."""
+    """Run into an open folder: finished points are taken from it, tables, manifest and report are written to it.
+
+    `helper` is a process that draws the pictures (see `write_report`).
+    """
     from sim.report.write import write_report
 
     result = _run(scenario, folder, workers, executor, progress)
     folder.write_tables(result.tables)
     folder.write_timeline(result.timeline)
-    write_report(folder.path, result.tables, result.context, workers=workers)
+    write_report(folder.path, result.tables, result.context, workers=workers, helper=helper)
     folder.finish(result.manifest)
     return replace(result, folder=folder.path)
 
@@ -122,6 +127,7 @@ def _run(
     began = time.monotonic()
     points = expand(scenario)
     counter = _Counter(progress, _tasks_of(points))
+    load_compiler()
     with ExitStack() as stack:
         pool = stack.enter_context(open_executor(workers)) if executor is None else executor
         runner = PointRunner(executor=pool, advance=counter.advance)

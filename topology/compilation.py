@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.registry import cpu_target
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,6 +82,15 @@ def cache_root() -> Path | None:
         except (OSError, RuntimeError):
             continue
     return None
+
+
+def load_compiler() -> None:
+    """Load all that numba needs to run compiled code, which it else does when the first function is called (0.4 s).
+
+    Processes that are forked afterwards have it already.
+    """
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 
 _PART: dict[str, Any] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from sim.report.context import Tables, table_of
-from sim.report.curves import host_values, promise_curve_rows, rows_of_host
+from sim.report.curves import promise_curve_rows
+from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import operations_alt
 from sim.report.sentences import headline_chips
 from sim.report.story import failure_instant_s, is_quiet, stage_spans, story_fabrics

@@ -14,11 +14,10 @@ from matplotlib.patches import Patch
 
 from sim.report.categories import ledger_colours, use_colours
 from sim.report.context import Tables, absence, is_absent, table_of
-from sim.report.curves import host_values, rows_of_host, some_of
+from sim.report.hosts import host_values, rows_of_host, some_of
+from sim.report.palette import MUTED, PAPER
 from sim.report.style import (
-    MUTED,
     NARROW_INCHES,
-    PAPER,
     WIDE_INCHES,
     Panels,
     empty_panels,

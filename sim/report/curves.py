@@ -13,16 +13,15 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from sim.report.context import Tables, absence, is_absent, table_of
+from sim.report.hosts import host_values, rows_of_host, some_of
+from sim.report.palette import INK, MUTED, fabric_look
 from sim.report.promises import read_promise
 from sim.report.style import (
-    INK,
-    MUTED,
     NARROW_INCHES,
     WIDE_INCHES,
     Panels,
     chips_axis,
     empty_panels,
-    fabric_look,
     new_figure,
     quiet_grid,
     settle,
@@ -32,31 +31,6 @@ from sim.report.words import FORM_ORDER, fabric_words, fabrics_in_order, form_wo
 
 DODGE = 1.022
 PANELS_MAX = 4
-
-
-def host_values(table: pd.DataFrame) -> list[float]:
-    """The host availabilities of a table, rising; NaN (taken from a log) last."""
-    values = sorted({float(value) for value in table["host_availability"].dropna()})
-    return [*values, math.nan] if table["host_availability"].isna().any() else values
-
-
-def rows_of_host(table: pd.DataFrame, host_availability: float) -> pd.DataFrame:
-    """The rows of one host availability (NaN matches NaN)."""
-    column = table["host_availability"]
-    return table[column.isna() if math.isnan(host_availability) else column == host_availability]
-
-
-def host_key(host_availability: float) -> float:
-    """A host availability as the key of a mapping (NaN, taken from a log, equals nothing: -1 stands for it)."""
-    return -1.0 if math.isnan(host_availability) else host_availability
-
-
-def some_of(values: Sequence[float], most: int) -> list[float]:
-    """At most `most` of the values, evenly spread, the first and the last among them."""
-    if len(values) <= most:
-        return list(values)
-    places = np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))
-    return [values[int(place)] for place in places]
 
 
 def _fabric_handles(fabrics: Sequence[str]) -> list[Line2D]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from sim.report.context import ReportContext, Tables, table_of
-from sim.report.curves import host_key, host_values, rows_of_host
+from sim.report.hosts import host_key, host_values, rows_of_host
 from sim.report.promises import promise_words
 from sim.report.terminal import form_blocks
 from sim.report.words import (

@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from sim.report.context import ServiceLimits, Tables, absence, is_absent, table_of
+from sim.report.palette import INK, MUTED
 from sim.report.style import (
-    INK,
-    MUTED,
     NARROW_INCHES,
     WIDE_INCHES,
     Panels,

@@ -10,19 +10,9 @@ from matplotlib.collections import PolyCollection
 from sim.report.bars import Bar, legend_inches, parts_of, share_panels, stack_legend
 from sim.report.categories import STAGE_COLOURS, USE_COLOURS, use_colours
 from sim.report.context import Tables, absence, table_of
-from sim.report.curves import host_values, rows_of_host, some_of
-from sim.report.style import (
-    MUTED,
-    NARROW_INCHES,
-    WIDE_INCHES,
-    Panels,
-    empty_panels,
-    fabric_look,
-    new_figure,
-    quiet_grid,
-    settle,
-    styled,
-)
+from sim.report.hosts import host_values, rows_of_host, some_of
+from sim.report.palette import MUTED, fabric_look
+from sim.report.style import NARROW_INCHES, WIDE_INCHES, Panels, empty_panels, new_figure, quiet_grid, settle, styled
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, seconds
 
 DAY_S = 86_400.0

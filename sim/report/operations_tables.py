@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sim.report.context import Tables, table_of
-from sim.report.curves import host_values, rows_of_host
+from sim.report.hosts import host_values, rows_of_host
 from sim.report.html_tables import BLANK, HtmlTable
 from sim.report.operations_words import LARGE_JOB_WORDS, MEASURE_WORDS, is_shown, measure_text
 from sim.report.promises import promise_words

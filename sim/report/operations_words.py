@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from sim.report.context import Tables, table_of
-from sim.report.curves import host_values, rows_of_host
+from sim.report.hosts import host_values, rows_of_host
 from sim.report.promises import promise_words
 from sim.report.words import (
     category_words,

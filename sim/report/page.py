@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
@@ -20,12 +22,15 @@ from sim.report.operations_tables import (
     operations_html,
     promise_months_html,
 )
-from sim.report.plots import Picture, Rendering
+from sim.report.palette import PAGE_COLOURS
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
-from sim.report.style import PAGE_COLOURS, inline_svg
-from sim.report.variants import opening, shown_variants
+from sim.report.variants import Variant, opening, shown_variants
 from sim.report.words import seconds
+
+if TYPE_CHECKING:
+    from sim.report.plots import Picture
+    from sim.report.rendering import Rendering
 
 LONG_TABLE_ROWS = 14
 VERY_LONG_TABLE_ROWS = 60
@@ -44,7 +49,10 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One section of the page: heading, words, a picture, tables; `absent` says why it is empty."""
+    """One section of the page: heading, words, a picture, tables; `absent` says why it is empty.
+
+    `shows` is the name of its picture, `label` the combination of swept keys that the picture is of.
+    """
 
     ident: str
     heading: str
@@ -52,30 +60,34 @@ class Section:
     picture: Drawn | None = None
     tables: list[HtmlTable] = field(default_factory=list)
     absent: str = ""
+    shows: str = ""
+    label: str = ""
 
 
 def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Picture | Rendering]) -> str:
     """The page as text. `plots` are the pictures of `plots.draw_pictures`; missing ones are left out and said so."""
+    section: MakeSection = partial(_section, tables, *shown_variants(tables))
     sections = [
-        _section(tables, plots, "availability-table", "Availability, the table", "availability", "", _availability),
-        _section(tables, plots, "curves", "Availability over slice size", "availability", "availability"),
-        _section(tables, plots, "promises", "What a promise takes", "promise", "promise", _promises),
-        _section(tables, plots, "failure", "Tokens through a failure", "failure_story", "failure"),
-        _section(tables, plots, "slice-sizes", "What a bigger slice buys", "slice_sizes", "slice_sizes", _slice_sizes),
-        _section(tables, plots, "services", "Services", "service", "", _services),
-        _section(tables, plots, "ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
-        _section(tables, plots, "chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
-        *_operations(tables, plots),
+        section("availability-table", "Availability, the table", "availability", "", _availability),
+        section("curves", "Availability over slice size", "availability", "availability"),
+        section("promises", "What a promise takes", "promise", "promise", _promises),
+        section("failure", "Tokens through a failure", "failure_story", "failure"),
+        section("slice-sizes", "What a bigger slice buys", "slice_sizes", "slice_sizes", _slice_sizes),
+        section("services", "Services", "service", "", _services),
+        section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
+        section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
+        *_operations(section),
     ]
     light = {name: colour for colour, (name, _) in PAGE_COLOURS.items()}
     dark = dict(PAGE_COLOURS.values())
-    return _template().render(
+    template, answer = _template(), answer_sentences(tables)
+    return template.render(  # pictures come last: they may be drawn elsewhere until now
         context=context,
         facts=_facts(context),
-        answer=answer_sentences(tables),
+        answer=answer,
         warnings=list(context.warnings),
         warned=counted(len(context.warnings), "warning"),
-        sections=sections,
+        sections=[_illustrated(each, plots) for each in sections if each.ident != "wait" or "wait" in plots],
         settings=tables_of_page.settings_html(context),
         definitions=tables_of_page.definitions_html(tables),
         light=light,
@@ -96,13 +108,17 @@ def _template() -> Template:
 Fill = Callable[[Tables], tuple[list[str], list[HtmlTable]]]
 
 
+MakeSection = Callable[..., Section]
+
+
 def _nothing(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], []
 
 
 def _section(
     tables: Tables,
-    plots: Mapping[str, Picture | Rendering],
+    variants: Sequence[Variant],
+    left: str,
     ident: str,
     heading: str,
     table: str,
@@ -112,17 +128,29 @@ def _section(
     """A section about one table; `picture` is the name of its picture, or empty."""
     if is_absent(tables, table):
         return Section(ident=ident, heading=heading, absent=absence(table))
-    variants, left = shown_variants(tables)
     words: list[str] = []
     shown: list[HtmlTable] = []
     for label, own in variants:
         said, filled = fill(own)
         words += [f"{opening(label)}{text}" for text in said]
         shown += [replace(each, caption=f"{opening(label)}{each.caption}") for each in filled]
-    drawn = _drawn(plots[picture], ident) if picture in plots else None
-    if drawn is not None and variants[0].label:
-        words.append(f"The picture shows the first combination of the swept keys: {variants[0].label}.")
-    return Section(ident=ident, heading=heading, words=[*words, left] if left else words, picture=drawn, tables=shown)
+    return Section(
+        ident=ident,
+        heading=heading,
+        words=[*words, left] if left else words,
+        tables=shown,
+        shows=picture,
+        label=variants[0].label,
+    )
+
+
+def _illustrated(section: Section, plots: Mapping[str, Picture | Rendering]) -> Section:
+    """The section with its picture, where there is one, and a word about which combination it shows."""
+    if section.shows not in plots:
+        return section
+    first = f"The picture shows the first combination of the swept keys: {section.label}."
+    drawn = _drawn(plots[section.shows], section.ident)
+    return replace(section, picture=drawn, words=[*section.words, first] if section.label else section.words)
 
 
 def _drawn(picture: Picture | Rendering, ident: str) -> Drawn:
@@ -163,9 +191,8 @@ def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.chip_hours_html(tables)]
 
 
-def _operations(tables: Tables, plots: Mapping[str, Picture | Rendering]) -> list[Section]:
+def _operations(section: MakeSection) -> list[Section]:
     """The sections of a pod in operation; one that says so where the run has none."""
-    section = partial(_section, tables, plots)
     large = section("large-job", "One very large job", "large_job", "", lambda own: ([], [large_job_html(own)]))
     first = section("operations", "A pod in operation", "operations", "", _operations_tables)
     shown = [] if large.absent else [large]
@@ -180,7 +207,7 @@ def _operations(tables: Tables, plots: Mapping[str, Picture | Rendering]) -> lis
         first,
         *pictures,
         *shown,
-        *([section("wait", "Wait over load", "operations", "wait")] if "wait" in plots else []),
+        section("wait", "Wait over load", "operations", "wait"),
     ]
 
 
@@ -199,3 +226,20 @@ def _facts(context: ReportContext) -> list[str]:
     if context.wall_time_s is not None:
         facts.append(f"ran for {seconds(context.wall_time_s)}")
     return facts
+
+
+def inline_svg(svg: str, prefix: str, *, scale: float = 1.0) -> str:
+    """An SVG file as an element for a page: no prologue, its own ids, colours as CSS variables with defaults.
+
+    `scale` enlarges it where the page has room for it.
+    """
+    text = svg[svg.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r'(href="#|url\(#)([^")]+)', rf"\1{prefix}-\2", text)
+    for colour, (name, _) in PAGE_COLOURS.items():
+        text = text.replace(colour, f"var(--{name}, {colour})")
+    width = re.search(r'width="([0-9.]+)pt" height="[0-9.]+pt"', text)
+    assert width is not None
+    placed = f'aria-hidden="true" focusable="false" style="width: {float(width[1]) * scale:g}pt"'
+    return text.replace(width[0], placed, 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from sim.executors import map_tasks, open_executor
 from sim.report.alt_texts import alt_text
 from sim.report.bars import chip_hours_by_use as chip_hours_by_use
 from sim.report.bars import request_ledger as request_ledger
@@ -21,6 +22,7 @@ from sim.report.operations import load_key
 from sim.report.operations import operations_chip_hours as operations_chip_hours
 from sim.report.operations import recovery_waterfall as recovery_waterfall
 from sim.report.operations import wait_over_load as wait_over_load
+from sim.report.rendering import Rendering
 from sim.report.story import failure_story as failure_story
 from sim.report.style import Panels, png_bytes, svg_text
 from sim.report.variants import opening, variants_of
@@ -40,6 +42,8 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "wait": ("operations", "Wait over load", wait_over_load),
 }
 """Picture name -> (table that it needs, title, function)."""
+ALSO_NEEDED = {"failure": ("ledger",)}
+"""Tables that a picture takes besides."""
 OF_WHOLE_RUN = ("wait",)
 """Pictures over a swept key: of all combinations at once."""
 
@@ -86,41 +90,57 @@ def draw_pictures(
 
 def _picture(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | None, *, narrow: bool) -> Picture:
     """Draw one picture, of the first combination of the swept keys that have no place in it (named in the title)."""
-    _, title, draw = DRAWINGS[name]
-    label, tables = ("", tables) if name in OF_WHOLE_RUN else variants_of(tables)[0]
-    extra = {"limits": limits} if name == "slice_sizes" else {}
+    label, own = ("", tables) if name in OF_WHOLE_RUN else variants_of(tables)[0]
     return Picture(
         name=name,
-        title=f"{title} ({label})" if label else title,
-        alt=f"{opening(label)}{alt_text(name, tables)}",
-        wide=draw(tables, **extra).figure,
-        narrow=draw(tables, narrow=True, **extra).figure if narrow else None,
+        title=_title(name, label),
+        alt=f"{opening(label)}{alt_text(name, own)}",
+        wide=_figure(name, own, limits, narrow=False),
+        narrow=_figure(name, own, limits, narrow=True) if narrow else None,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rendering:
-    """A picture as texts and bytes, which travel between processes as figures do not; fields as in `Picture`."""
-
-    name: str
-    title: str
-    alt: str
-    wide_svg: str
-    narrow_svg: str | None
-    wide_png: bytes
+def _title(name: str, label: str) -> str:
+    title = DRAWINGS[name][1]
+    return f"{title} ({label})" if label else title
 
 
-def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits]) -> Rendering:
-    """Draw one picture, wide and narrow (a task); the run must have its table."""
-    picture = _picture(name, tables, limits, narrow=True)
-    return Rendering(
-        name=name,
-        title=picture.title,
-        alt=picture.alt,
-        wide_svg=picture.wide_svg,
-        narrow_svg=picture.narrow_svg,
-        wide_png=picture.wide_png,
-    )
+def _figure(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | None, *, narrow: bool) -> Figure:
+    extra = {"limits": limits} if name == "slice_sizes" else {}
+    return DRAWINGS[name][2](tables, narrow=narrow, **extra).figure
+
+
+def render_pictures(tables: Tables, limits: Mapping[str, ServiceLimits], workers: int | None) -> list[Rendering]:
+    """Every picture for which the run has a table, drawn by `workers` processes (None: one per core)."""
+    names = pictures_of(tables)
+    label, first = variants_of(tables)[0]
+    shown = {name: ("", tables) if name in OF_WHOLE_RUN else (label, first) for name in names}
+    needed = {name: (DRAWINGS[name][0], *ALSO_NEEDED.get(name, ())) for name in names}
+    tasks = [
+        (name, {table: shown[name][1][table] for table in needed[name] if table in tables}, limits, narrow)
+        for narrow in (False, True)
+        for name in names
+    ]
+    with open_executor(workers if names else 1) as executor:
+        files = list(map_tasks(executor, rendered, tasks))
+    wide, narrow_ones = files[: len(names)], files[len(names) :]
+    return [
+        Rendering(
+            name=name,
+            title=_title(name, shown[name][0]),
+            alt=f"{opening(shown[name][0])}{alt_text(name, shown[name][1])}",
+            wide_svg=svg,
+            narrow_svg=narrow_svg,
+            wide_png=png,
+        )
+        for name, (svg, png), (narrow_svg, _) in zip(names, wide, narrow_ones, strict=True)
+    ]
+
+
+def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits], narrow: bool) -> tuple[str, bytes]:
+    """One picture as SVG, and the wide one as PNG too (a task); `tables` are the ones that it needs."""
+    figure = _figure(name, tables, limits, narrow=narrow)
+    return svg_text(figure), b"" if narrow else png_bytes(figure)
 
 
 def pictures_of(tables: Tables) -> list[str]:

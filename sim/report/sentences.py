@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from sim.report.context import Tables, absence, is_absent, table_of
-from sim.report.curves import host_key, host_values, rows_of_host
+from sim.report.hosts import host_key, host_values, rows_of_host
 from sim.report.operations_words import operations_sentences
 from sim.report.phrases import IDEAL, LIGHT, WIRES, hosts_words, how_words, slashed, spoken_fabrics, wired
 from sim.report.promises import promise_words, read_promise

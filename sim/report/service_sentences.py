@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from sim.report.context import Tables, is_absent, table_of
-from sim.report.curves import host_key
+from sim.report.hosts import host_key
 from sim.report.phrases import LIGHT, WIRES, hosts_words, how_words, slashed, spoken_fabrics
 from sim.report.words import category_words, count_words, fabric_words, host_words, listed, number
 

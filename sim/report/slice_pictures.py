@@ -15,19 +15,8 @@ from numpy.typing import NDArray
 
 from ocs.circuits import circuits_of
 from sim.dead_switches import SwitchSlowdowns
-from sim.report.style import (
-    FABRIC_LOOKS,
-    GRID,
-    INK,
-    MUTED,
-    OTHER_LOOK,
-    WIDE_INCHES,
-    Panels,
-    new_figure,
-    quiet_grid,
-    settle,
-    styled,
-)
+from sim.report.palette import FABRIC_LOOKS, GRID, INK, MUTED, OTHER_LOOK
+from sim.report.style import WIDE_INCHES, Panels, new_figure, quiet_grid, settle, styled
 from topology.placement import Placement
 from topology.pod import DIMENSIONS, POSITIONS_PER_FACE, places_of
 from topology.routing.channels import CHANNELS_PER_CHIP, NO_CHIP, torus_of_shape

@@ -23,19 +23,9 @@ from sim.report.bars import (
 )
 from sim.report.categories import STAGE_COLOURS, ledger_colours
 from sim.report.context import Tables, absence, is_absent, table_of
-from sim.report.curves import host_values, rows_of_host
-from sim.report.style import (
-    MUTED,
-    NARROW_INCHES,
-    WIDE_INCHES,
-    Panels,
-    empty_panels,
-    fabric_look,
-    new_figure,
-    quiet_grid,
-    settle,
-    styled,
-)
+from sim.report.hosts import host_values, rows_of_host
+from sim.report.palette import MUTED, fabric_look
+from sim.report.style import NARROW_INCHES, WIDE_INCHES, Panels, empty_panels, new_figure, quiet_grid, settle, styled
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, seconds
 
 QUIET_STAGES = ("running", "up", "steady", "healthy", "")

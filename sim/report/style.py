@@ -1,16 +1,14 @@
-"""How pictures look: palette, sizes, deterministic files, and colours that follow the page's light or dark mode.
+"""How pictures look: sizes, texts, layout, and deterministic files.
 
-Colours are chosen to stay apart for colour-blind readers (light is blue, wires are warm, the ideal is grey), and every
-fabric also has its own marker and dash. Figures are made without pyplot, so drawing has no global state.
+Figures are made without pyplot, so drawing has no global state.
 """
 
 from __future__ import annotations
 
 import functools
 import io
-import re
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -18,42 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-INK = "#1f2328"
-MUTED = "#646c76"
-GRID = "#dfe3e8"
-PAPER = "#ffffff"
-ON_DARK_FILL = "#fefefe"
-ON_LIGHT_FILL = "#111418"
-
-
-class FabricLook(NamedTuple):
-    """Colour, marker and dash of a fabric; together they tell it apart without colour."""
-
-    colour: str
-    marker: str
-    dash: Literal["-"] | tuple[float, tuple[float, ...]]
-
-
-FABRIC_LOOKS = {
-    "reconfigurable": FabricLook("#0067a5", "o", "-"),
-    "static_aligned": FabricLook("#c24a05", "s", "-"),
-    "static_contiguous": FabricLook("#9a7200", "^", (0, (5, 1.5))),
-    "any_host": FabricLook("#5f6770", "d", (0, (1.5, 1.5))),
-}
-OTHER_LOOK = FabricLook("#7a3e8e", "v", (0, (4, 1, 1, 1)))
-
-# Colours that the page replaces in dark mode; fills that carry their own text stay as they are.
-PAGE_COLOURS = {
-    INK: ("ink", "#e7eaee"),
-    MUTED: ("muted", "#a3abb5"),
-    GRID: ("grid", "#343a42"),
-    PAPER: ("paper", "#15181c"),
-    FABRIC_LOOKS["reconfigurable"].colour: ("reconfigurable", "#58b4f0"),
-    FABRIC_LOOKS["static_aligned"].colour: ("static-aligned", "#ff8d4d"),
-    FABRIC_LOOKS["static_contiguous"].colour: ("static-contiguous", "#e3bd4a"),
-    FABRIC_LOOKS["any_host"].colour: ("any-host", "#b4bcc6"),
-    OTHER_LOOK.colour: ("other-fabric", "#cf9be0"),
-}
+from sim.report.palette import GRID, INK, MUTED, ON_DARK_FILL, ON_LIGHT_FILL, PAPER
 
 RC: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -61,6 +24,7 @@ RC: dict[Any, Any] = {
     "font.size": 8.0,
     "axes.titlesize": 8.5,
     "axes.titleweight": "bold",
+    "axes.titley": 1.0,
     "axes.labelsize": 8.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -142,11 +106,6 @@ def settle(figure: Figure) -> None:
     figure.set_layout_engine(None)  # with an engine, even an idle one, each file would be drawn twice
 
 
-def fabric_look(fabric: str) -> FabricLook:
-    """The look of a fabric; one more for a fabric that a plug-in brings."""
-    return FABRIC_LOOKS.get(fabric, OTHER_LOOK)
-
-
 def quiet_grid(axes: Axes, axis: str = "y") -> None:
     """Hair lines behind the data, along one axis."""
     grid: Any = axes.grid
@@ -210,20 +169,3 @@ def svg_text(figure: Figure) -> str:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue()
-
-
-def inline_svg(svg: str, prefix: str, *, scale: float = 1.0) -> str:
-    """An SVG file as an element for a page: no prologue, its own ids, colours as CSS variables with defaults.
-
-    `scale` enlarges it where the page has room for it.
-    """
-    text = svg[svg.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
-    text = re.sub(r'(href="#|url\(#)([^")]+)', rf"\1{prefix}-\2", text)
-    for colour, (name, _) in PAGE_COLOURS.items():
-        text = text.replace(colour, f"var(--{name}, {colour})")
-    width = re.search(r'width="([0-9.]+)pt" height="[0-9.]+pt"', text)
-    assert width is not None
-    placed = f'aria-hidden="true" focusable="false" style="width: {float(width[1]) * scale:g}pt"'
-    return text.replace(width[0], placed, 1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
-from sim.report.curves import host_values, rows_of_host
+from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import large_job_text, operations_table_text
 from sim.report.sentences import answer_sentences
 from sim.report.sentences import sentence as sentence

@@ -10,7 +10,8 @@ from sim.report.terminal import table_texts
 
 if TYPE_CHECKING:
     from sim.report.context import ReportContext, Tables
-    from sim.report.plots import Picture, Rendering
+    from sim.report.plots import Picture
+    from sim.report.rendering import Rendering
 
 
 def render_text_page(tables: Tables, context: ReportContext, pictures: Mapping[str, Picture | Rendering]) -> str:

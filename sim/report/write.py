@@ -2,33 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.executors import map_tasks, open_executor
+from sim.executors import start_task
 from sim.files import write_whole
 from sim.report.page import render_page
-from sim.report.plots import Picture, Rendering, pictures_of, rendered
+from sim.report.rendering import Rendering
 from sim.report.text_page import render_text_page
 
 if TYPE_CHECKING:
-    from sim.report.context import ReportContext, Tables
+    from sim.report.context import ReportContext, ServiceLimits, Tables
 
 
 def write_report(
-    folder: Path, tables: Tables, context: ReportContext, *, form: str = "html", workers: int | None = 1
+    folder: Path,
+    tables: Tables,
+    context: ReportContext,
+    *,
+    form: str = "html",
+    workers: int | None = 1,
+    helper: Executor | None = None,
 ) -> Path:
     """Write `plots/` and the report (`report.html`, or `report.md` for form "md"); return the path of the report.
 
-    Pictures are drawn by `workers` processes (None: one per core), since that takes longest.
+    Pictures are drawn by `workers` processes (None: one per core), since that takes longest; by way of `helper`, where
+    there is one that knows how to draw already.
     """
-    tasks = [(name, tables, context.limits) for name in pictures_of(tables)]
-    with open_executor(workers if len(tasks) > 1 else 1) as executor:
-        pictures: dict[str, Picture | Rendering] = {each.name: each for each in map_tasks(executor, rendered, tasks)}
+    pictures = _Awaited(start_task(helper, _pictures, tables, context.limits, workers))
+    render = render_text_page if form == "md" else render_page
+    page = render(tables, context, pictures)
     for picture in pictures.values():
         write_whole(folder / "plots" / f"{picture.name}.png", picture.wide_png)
         write_whole(folder / "plots" / f"{picture.name}.svg", picture.wide_svg)
     report = folder / f"report.{form}"
-    render = render_text_page if form == "md" else render_page
-    write_whole(report, render(tables, context, pictures))
+    write_whole(report, page)
     return report
+
+
+class _Awaited(Mapping[str, Rendering]):
+    """Pictures by name, awaited when one is asked for: until then the page is written while they are drawn."""
+
+    def __init__(self, drawn: Callable[[], list[Rendering]]) -> None:
+        self._drawn = drawn
+
+    @cached_property
+    def _pictures(self) -> dict[str, Rendering]:
+        return {picture.name: picture for picture in self._drawn()}
+
+    def __getitem__(self, name: str) -> Rendering:
+        return self._pictures[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pictures)
+
+    def __len__(self) -> int:
+        return len(self._pictures)
+
+
+def _pictures(tables: Tables, limits: Mapping[str, ServiceLimits], workers: int | None) -> list[Rendering]:
+    from sim.report.plots import render_pictures  # a process with a helper never needs matplotlib
+
+    return render_pictures(tables, limits, workers)
