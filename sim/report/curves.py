@@ -115,7 +115,6 @@ def availability_curves(tables: Tables, *, narrow: bool = False) -> Panels:
         grid[row, 0].set_ylabel(_broken(name) + "\n(% of pod)")
     for axes in grid.flat:
         chips_axis(axes, table["slice_chips"], few=narrow and len(hosts) > 1)
-    figure.align_ylabels()
     _legend_above(figure, fabrics, narrow=narrow)
     marks = ("dots: simulated; bars: 95 % interval", "thin lines: closed form, or joining the dots where there is none")
     short = width < 6.0

@@ -100,6 +100,9 @@ def new_figure(width_in: float, height_in: float) -> Figure:
 
 def settle(figure: Figure) -> None:
     """Place everything once and keep it there, so that each file of a picture is drawn without placing it again."""
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if not axis.get_label_text():
+            axis.set_label_coords(0.0, 0.0)  # without a name, nothing is measured to find a place for it
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
