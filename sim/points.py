@@ -95,6 +95,7 @@ class PointRunner:
             result = _point_result(point, setup, samples, before, delivered[number], serving, stages)
             if operated[number]:
                 result.values["left_out"] = dict(operated[number][0].left_out)
+                result.values["moments"] = operated[number][0].moments
             yield result
 
     def _delivered(self, setups: Sequence[Setup]) -> list[dict[int, list[DeliveredSample]]]:

@@ -214,13 +214,18 @@ def _result(
     verdicts = tuple(judge_expectations(scenario.expect, tables["summary"], hosts)) if scenario.expect else ()
     warnings = [*run_warnings(scenario, points, results), *(verdict.text for verdict in verdicts if not verdict.met)]
     manifest = _manifest(scenario, points, results, tables, wall_time_s) | {"warnings": warnings}
-    stages = {result.index: result.values["stages"] for result in results}
     return Result(
         scenario=scenario,
         tables=tables,
         context=context_of(manifest),
         manifest=manifest,
-        timeline=chrome_trace(points, stages, tables),
+        timeline=chrome_trace(
+            points,
+            stages={result.index: result.values["stages"] for result in results},
+            moments={result.index: result.values["moments"] for result in results if "moments" in result.values},
+            cubes={r.index: r.tables["cube_story"] for r in results if "cube_story" in r.tables},
+            failure_story=tables.get("failure_story"),
+        ),
         verdicts=verdicts,
     )
 

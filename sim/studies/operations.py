@@ -21,6 +21,7 @@ from sim.metrics.intervals import mean_estimate
 from sim.metrics.ledger import JobLedger, job_ledgers
 from sim.metrics.measure_rows import rows_of_measures
 from sim.metrics.operations import BlastRadius, OperationsSummary, blast_radius, recovery_us_by_stage, summary_of
+from sim.metrics.pod_moments import PodMoments, moments_of
 from sim.metrics.promise_months import MonthHeld, months_held, share_of_months_kept, slice_demands
 from sim.metrics.promises import chips_promised, slices_text
 from sim.metrics.uses import OPERATOR_NAMES, Use
@@ -53,8 +54,8 @@ class SizeCounts(NamedTuple):
 class OperationsSample:
     """One replication: measures by name, chip-microseconds by use, jobs by size, failures by kind, recovery by stage.
 
-    `left_out` counts the jobs of a log that never reach the pod, by reason. `stretches` and `stages` of the first
-    replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
+    `left_out` counts the jobs of a log that never reach the pod, by reason. `stretches`, `stages` and `moments` of the
+    first replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
     """
 
     replication: int
@@ -67,6 +68,7 @@ class OperationsSample:
     months: tuple[MonthHeld, ...] = ()
     stretches: tuple[CubeStretch, ...] = ()
     stages: tuple[tuple[int, str, int, int], ...] = ()
+    moments: PodMoments | None = None
 
 
 def play_operations(setup: Setup, replication: int) -> tuple[JobPlan, Trace]:
@@ -117,6 +119,7 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
         months=months,
         stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
         stages=tuple(_stages(trace)) if first else (),
+        moments=moments_of(trace, STRETCHES_MAX) if first else None,
     )
 
 
