@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import math
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -181,10 +184,24 @@ def replayed(log: FailureLog, pod: AnyPod) -> tuple[int, int, int]:
     return sum(1 for row in rows if row[1] == Verb.FAIL), down_us, twice_us
 
 
-@pytest.mark.parametrize(("log_format", "minutes"), [("lanl_down_time", 716_641), ("lanl", None)])
-def test_lanl_through_the_machine(log_format: str, minutes: int | None) -> None:
-    """Goal: the README's `Down Time`, 716,641 min, told apart from end minus start. Method: replay all 3,997 outages on
-    a v4 pod of 1,024 hosts; time down by the machine's log, plus what overlapping outages of a node count twice."""
+def minutes_by_csv() -> tuple[float, float]:
+    """Sums over the rows of the Los Alamos file: its column of minutes, and end minus start."""
+    written, between = 0.0, 0.0
+    with gzip.open(shared_file("failures/lanl_system_18.csv.gz"), "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            start, end = (datetime.strptime(row[name], "%m/%d/%Y %H:%M") for name in ("Prob Started", "Prob Fixed"))
+            written += float(row["Down Time"])
+            between += (end - start).total_seconds() / 60
+    return written, between
+
+
+@pytest.mark.parametrize(("log_format", "minutes"), [("lanl_down_time", 716_641), ("lanl", 716_765)])
+def test_lanl_through_the_machine(log_format: str, minutes: int) -> None:
+    """Goal: the README's `Down Time`, 716,641 min, told apart from end minus start, 716,765 min (both added up from the
+    file by the csv module). Method: replay all 3,997 outages on a v4 pod of 1,024 hosts; time down by the machine's
+    log, plus what overlapping outages of a node count twice."""
+    column = {"lanl_down_time": 0, "lanl": 1}[log_format]
+    assert minutes_by_csv()[column] == minutes
     (log,) = read_failure_logs(
         shared_file("failures/lanl_system_18.csv.gz"), log_format=log_format, window=("2002-05-06T08:45", "2005-10-01")
     )
@@ -193,7 +210,7 @@ def test_lanl_through_the_machine(log_format: str, minutes: int | None) -> None:
     total = (down_us + twice_us) / MINUTE_US
     by_rows = float((log.end_us - log.start_us).sum()) / MINUTE_US
     assert total == by_rows
-    assert total == minutes if minutes is not None else total != 716_641
+    assert total == minutes
     assert 3900 < losses <= 3997, "overlapping outages of a node are one loss"
 
 
