@@ -276,6 +276,26 @@ def report_run(
     return report_command(run, form)
 
 
+@app.command("export")
+def export_requests(
+    run: RunFolderPath,
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="vllm, vidur or mooncake.")],
+    service: Annotated[
+        str | None, typer.Option("--service", metavar="NAME", help="Which service, where there are several.")
+    ] = None,
+    point: Annotated[
+        int | None, typer.Option("--point", min=0, metavar="K", help="Number of the sweep point, where it matters.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="File to write; RUN/export/ if left out, - prints it.")
+    ] = None,
+) -> int:
+    """Write the requests that a run recorded in the format of others."""
+    from sim.commands import export_command
+
+    return export_command(run, form, service, point, out)
+
+
 @app.command("compare")
 def compare_runs(
     run_a: RunFolderPath,

@@ -15,6 +15,7 @@ import pandas as pd
 from sim.build import build_setup
 from sim.cli_output import say, say_json
 from sim.exit_codes import ExitStatus
+from sim.files import write_whole
 from sim.result import Result
 from sim.run_folder import SCENARIO, check_usable, is_finished, open_run_folder, read_manifest, read_tables
 from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
@@ -177,6 +178,25 @@ def report_command(run: Path, form: str) -> int:
     context, tables = context_of(read_manifest(run)), read_tables(run)
     written = write_report(run, tables, context, form=form)
     say(str(written))
+    return ExitStatus.DONE
+
+
+def export_command(run: Path, form: str, service: str | None, point: int | None, out: Path | None) -> int:
+    """Write what a finished run recorded of single requests in the format of others."""
+    from sim.request_files import SUFFIXES
+
+    manifest = read_manifest(run)
+    result = stored_result(run, load_scenario(str((run / SCENARIO).resolve())))
+    if point is not None and point >= len(manifest["points"]):
+        raise refuse("--point", f"the run has points 0 to {len(manifest['points']) - 1}", "write one of them")
+    text = result.export(form, service=service, point=point)
+    if out == Path("-"):
+        sys.stdout.write(text)
+        return ExitStatus.DONE
+    named = "_".join(part for part in (form, service or "", "" if point is None else f"point{point}") if part)
+    place = run / "export" / f"{named}.{SUFFIXES[form]}" if out is None else out
+    write_whole(place, text)
+    say(str(place))
     return ExitStatus.DONE
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from sim.report.context import ReportContext
+from sim.request_files import export_text
 from sim.run_tables import SPECS
+from topology.errors import refuse
 
 if TYPE_CHECKING:
     from sim.report.figures import Plots
@@ -66,6 +68,21 @@ class Result:
     def met_expectations(self) -> bool:
         """Whether every bound of the scenario's `expect:` was met."""
         return all(verdict.met for verdict in self.verdicts)
+
+    def export(self, form: str, *, service: str | None = None, point: int | None = None) -> str:
+        """The recorded requests as the text of a file: `form` is vllm, vidur or mooncake (see `sim.request_files`).
+
+        `service` and sweep `point` are needed where there are several; InputError says so.
+        """
+        settings: dict[str, str] = {}
+        if point is not None:
+            chosen = next((each for each in self.manifest["points"] if each["point"] == point), None)
+            if chosen is None:
+                raise refuse(
+                    "point", f"the run has no point {point}", f"write one below {len(self.manifest['points'])}"
+                )
+            settings = {key: str(value) for key, value in chosen.items() if key not in ("point", "host_availability")}
+        return export_text(self.tables, form, service=service, settings=settings, limits=self.context.limits)
 
     def _repr_html_(self) -> str:
         table = self.availability

@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from sim.load_tables import REQUESTS, SERVICE
 from sim.tables import Column, DType, TableSpec
 
 FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
 HOST = Column("host_availability", DType.FLOAT, "1", "long-run share of time a host is up, rack left out")
 CHIPS = Column("slice_chips", DType.INT, "chips", "chips per slice")
 CHIPS_OR_NONE = Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice; blank where it does not apply")
-SERVICE = Column("service", DType.TEXT, "", "name of the service in the scenario")
 VALUE = Column("value", DType.FLOAT, "1", "the estimate, a share of the pod's chips")
 LOW = Column("ci_low", DType.FLOAT, "1", "lower end of the 95 % interval; blank where no variation was seen")
 HIGH = Column("ci_high", DType.FLOAT, "1", "upper end of the 95 % interval; blank where no variation was seen")
@@ -288,6 +288,7 @@ SPECS = {
         LEDGER,
         CHIP_HOURS,
         FAILURE_STORY,
+        REQUESTS,
         OPERATIONS,
         OPERATIONS_CHIP_HOURS,
         JOB_SIZES,

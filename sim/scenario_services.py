@@ -156,6 +156,8 @@ class WindowsSection(Section):
     """Independent windows; at least 2 give an interval."""
     losses: Annotated[int, Field(ge=0, le=100_000)] = 32
     """Windows around sampled losses and recoveries."""
+    record: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Requests of the first window with all replicas up that the table `requests` keeps, for `opticube export`."""
 
 
 class SloSection(Section):

@@ -43,6 +43,7 @@ from sim.warnings_of_run import run_warnings
 from topology.compilation import load_compiler
 
 Progress = Callable[[int, int, str], None]
+SAME_FOR_FABRICS = ("slice_sizes", "failure_story", "requests")
 """Called with tasks done, tasks in all (0: not known), and what is being done."""
 
 
@@ -186,16 +187,18 @@ class _Counter:
 
 
 def _joined(scenario: Scenario, results: Sequence[PointResult]) -> dict[str, pd.DataFrame]:
-    """The tables of all points, one below the other, and the paired differences between them."""
+    """The tables of all points, one below the other, and the paired differences between them.
+
+    What points that differ in their fabric have in common is there once.
+    """
     tables: dict[str, pd.DataFrame] = {}
     for name in SPECS:
         parts = [result.tables[name] for result in results if name in result.tables]
         if parts:
             tables[name] = pd.concat(parts, ignore_index=True)
-    if "slice_sizes" in tables:
-        tables["slice_sizes"] = tables["slice_sizes"].drop_duplicates(ignore_index=True)
-    if "failure_story" in tables:
-        tables["failure_story"] = tables["failure_story"].drop_duplicates(ignore_index=True)
+    for name in SAME_FOR_FABRICS:
+        if name in tables:
+            tables[name] = tables[name].drop_duplicates(ignore_index=True)
     if "replications" in tables:
         differences = difference_table(tables["replications"])
         if differences is not None:

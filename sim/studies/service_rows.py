@@ -15,6 +15,7 @@ from sim.histories import US_PER_S
 from sim.measure_names import SERVICE_UNITS
 from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.replicas import ReplicaTimes
+from sim.studies.load_rows import rows_of_load
 from sim.studies.serving import ServiceOutcome, ServingOutcome
 from sim.studies.windows import SteadyWindow
 from topology.fabric import Fabric
@@ -160,7 +161,7 @@ def weighted_services(setup: Setup, outcome: ServingOutcome, replicas: ReplicaTi
 def serving_rows(
     setup: Setup, outcome: ServingOutcome, replicas: ReplicaTimes | None, host_availability: float
 ) -> dict[str, list[Row]]:
-    """Rows of the tables service, ledger, slice_sizes and failure_story for one sweep point."""
+    """Rows of the tables service, ledger, slice_sizes, failure_story and of the load for one sweep point."""
     common: Row = {"fabric": setup.fabric.value, "host_availability": host_availability}
     rows: dict[str, list[Row]] = {"service": [], "ledger": [], "slice_sizes": [], "failure_story": []}
     for weighted in weighted_services(setup, outcome, replicas):
@@ -169,6 +170,8 @@ def serving_rows(
         rows["ledger"] += [named | row for row in _ledger_rows(setup, weighted)]
         rows["slice_sizes"] += slice_size_rows(weighted.outcome)
         rows["failure_story"] += story_rows(weighted.outcome)
+        for name, more in rows_of_load(weighted.outcome).items():
+            rows.setdefault(name, []).extend(more)
     return rows
 
 

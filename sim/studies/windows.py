@@ -6,7 +6,7 @@ serving, section 5). Each function here is a task: a scenario and numbers in, me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sim.scenario import Scenario
 from sim.streams import Streams
@@ -45,12 +45,16 @@ class WindowTask:
 
 @dataclass(frozen=True, kw_only=True)
 class SteadyWindow:
-    """A window with `replicas` up all the time. Rates are over the time of arrivals: later the rest is finished."""
+    """A window with `replicas` up all the time. Rates are over the time of arrivals: later the rest is finished.
+
+    `recorded` are the requests whose life is in `measures.record`, where the scenario asks for them.
+    """
 
     replicas: int
     measures: ServiceMeasures
     tokens_per_s: float
     requests_per_s: float
+    recorded: Requests | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +79,9 @@ def steady_window(scenario: Scenario, task: WindowTask, replicas: int) -> Steady
     section, windows = scenario.serving.services[task.service], scenario.serving.windows
     streams = Streams(scenario.run.seed, task.repetition)
     requests = service_requests(section, task.rate_per_s, windows.requests, streams, "steady")
-    service = Service(_config(scenario, task, replicas), requests, streams.uniforms)
+    keep = windows.record if replicas == section.replicas and task.repetition == 0 else 0
+    config = replace(_config(scenario, task, replicas), record_requests=keep)
+    service = Service(config, requests, streams.uniforms)
     service.measure_from(int(requests.arrival_ns[int(WARM_SHARE * requests.count)]))
     began_ns, end_ns = service.now_ns, int(requests.arrival_ns[-1])
     service.advance(end_ns)
@@ -86,6 +92,7 @@ def steady_window(scenario: Scenario, task: WindowTask, replicas: int) -> Steady
         measures=service.finish(),
         tokens_per_s=tokens / window_s,
         requests_per_s=completed / window_s,
+        recorded=requests.first(keep) if keep else None,
     )
 
 

@@ -54,7 +54,7 @@ study:
   availability: {slice_chips: [64, 256], time_share: 90 %, horizon: 30 d, replications: 3}
   delivered: {slice_chips: [256], horizon: 10 d, replications: 2}
 serving:
-  windows: {requests: 400, replications: 2, losses: 3}
+  windows: {requests: 400, replications: 2, losses: 3, record: 150}
   services:
     - name: chat
       model: llama3_70b

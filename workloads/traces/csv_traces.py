@@ -100,6 +100,8 @@ def _vidur_row(row: dict[str, str]) -> TraceRow:
         arrival_ns=_since_start_ns(row, time),
         input_tokens=whole_tokens(row[prompt], prompt),
         output_tokens=whole_tokens(row[answer], answer, least=0),
+        ttft_ns=_optional_ns(row, "prefill_e2e_time"),
+        end_to_end_ns=_optional_ns(row, "request_e2e_time"),
     )
 
 
@@ -130,6 +132,7 @@ BURSTGPT = CsvFormat(
 VIDUR = CsvFormat(
     form=TraceFormat.VIDUR,
     columns=("arrived_at", "num_prefill_tokens", "num_decode_tokens"),
+    more=("prefill_e2e_time", "request_e2e_time"),
     published="https://github.com/microsoft/vidur (data/processed_traces, MIT)",
     row=_vidur_row,
 )
