@@ -251,7 +251,9 @@ class ServiceSection(Section):
     @property
     def names_prefixes(self) -> bool:
         """Whether the requests themselves say which blocks of their prompts are shared (a trace is read for it)."""
-        return isinstance(self.requests, TraceRequests) and self.requests.trace.requests.hash_ids is not None
+        if isinstance(self.requests, TraceRequests):
+            return self.requests.trace.requests.hash_ids is not None
+        return getattr(self.requests, "sessions", None) is not None
 
     def cache_fault(self) -> tuple[str, str, str] | None:
         """The key that is wrong about shared prefixes, why, and what to write; None where nothing is."""
@@ -262,7 +264,8 @@ class ServiceSection(Section):
             return "shared_prefix", "the requests name their shared blocks already", "take the key out"
         if shares and self.shared_prefix is None and not self.names_prefixes:
             what = "no request says which blocks of its prompt others share"
-            return "cache", what, "write `shared_prefix: {groups: 8, tokens: 1024}`, or requests from a Mooncake file"
+            advice = "write `shared_prefix: {groups: 8, tokens: 1024}`, requests with `sessions`, or a Mooncake file"
+            return "cache", what, advice
         return None
 
     def router_rule(self) -> Router:

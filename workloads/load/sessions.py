@@ -20,6 +20,7 @@ from scipy.special import ndtri
 
 from topology.units import PositiveSeconds
 from workloads.arrivals import Uniforms
+from workloads.prefixes import PIECE_TOKENS
 from workloads.requests import LATEST_NS, MAX_TOKENS, Requests
 
 Floats = NDArray[np.float64]
@@ -63,8 +64,9 @@ class Sessions:
             raise ValueError(f"max_context of {self.max_context}: write a number of tokens of at least 1")
         if not 0 <= self.system_prompt < self.max_context:
             raise ValueError(f"system_prompt of {self.system_prompt}: write tokens below max_context, at least 0")
-        if not 1 <= self.block_tokens <= 1 << 20 or self.max_context // self.block_tokens >= 1 << _BLOCK_BITS:
-            raise ValueError(f"block_tokens of {self.block_tokens}: write the tokens of a block, such as 512")
+        whole = self.block_tokens >= PIECE_TOKENS and self.block_tokens % PIECE_TOKENS == 0
+        if not whole or self.max_context // self.block_tokens >= 1 << _BLOCK_BITS:
+            raise ValueError(f"block_tokens of {self.block_tokens}: write a multiple of {PIECE_TOKENS}, such as 512")
 
     @property
     def mean_turns(self) -> float:
