@@ -23,7 +23,7 @@ from topology.policies import FirstFit
 from topology.shape import Shape, parse_shape
 from workloads.jobs.fitting import Fitting, Held, PlacementPolicy
 from workloads.jobs.job import Job, make_job
-from workloads.jobs.queueing import Preempt, QueuePolicy, QueueView, Running, Start, Waiting
+from workloads.jobs.queueing import Preempt, QueuePolicy, QueueView, Reserve, Running, Start, Waiting
 
 MOST_FAULTS = 10
 SHAPES = tuple(
@@ -153,8 +153,10 @@ def _faults_on(policy: QueuePolicy, view: QueueView) -> list[str]:
                 return [*faults, f"preempts job {decision.job.id}, which does not run (any more)"]
             running.remove(decision.job)
             room = room.after_end([decision.job.id])
-        else:
-            return [*faults, f"{decision!r} is neither Start nor Preempt"]
+        elif not isinstance(decision, Reserve):
+            return [*faults, f"{decision!r} is neither Start nor Preempt nor Reserve"]
+        elif decision.job not in waiting or room.fits(decision.job) or decision is not decisions[-1]:
+            return [*faults, f"reserves for job {decision.job.id}, which is not its last word on a job that waits"]
     return faults
 
 

@@ -30,6 +30,7 @@ JOB_MEANINGS = {
     "Priority.overtake": _OVERTAKE,
     "Priority.preempt": "Whether a job may take the slices of running jobs of lower priority.",
     "FairShare.overtake": _OVERTAKE,
+    "FairShare.half_life": "Time after which what was used counts half; all counts in full where it is left out.",
     "FairShare.shares": "Weight of each owner; 1 where it is left out.",
     "Folding.then": "The policy that places each of the shapes, `first_fit` or `best_fit`.",
     "Folding.least_bisection": "Least bisection of a folded shape, as a share of that of the shape asked for.",

@@ -305,6 +305,10 @@ class Machine:
         self._write((self._clock.now, Verb.MOVE.value, "", makes_room_for, job, "", cost_chip_us))
         self.listener.noticed(job)
 
+    def reserve(self, job: int, chips: int, at_us: int) -> None:
+        """So many free chips, which others could use, are held for a job that waits; 0 for job -1 ends that."""
+        self._write((self._clock.now, Verb.RESERVE.value, "", chips, job, "", at_us))
+
     def preempt(self, job: int) -> None:
         """Take a job off its slice for another one: the listener is told, then everything is taken back from it."""
         assert job in self.holdings, f"job {job} holds nothing to be taken"

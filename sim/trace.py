@@ -11,6 +11,8 @@ Clock times are int64 microseconds, the horizon is half-open: nothing that falls
 - commit: microseconds of productive time that a checkpoint has made safe so far
 - lose: microseconds of running, the last ones of the job, that a loss undoes
 - move: chip-microseconds that the move is expected to cost; `component` is the job that it makes room for
+- reserve: the instant by which the job fits by what owners say, -1 where nobody knows; `component` are the free chips
+  that jobs behind it could use and may not; job -1: nothing is held any more
 - reject: `stage` is the reason, `component` the chips that were asked for
 """
 
@@ -51,6 +53,7 @@ class Verb(StrEnum):
     LOSE = "lose"
     PREEMPT = "preempt"
     MOVE = "move"
+    RESERVE = "reserve"
     NOTICE = "notice"
     RETIRE = "retire"
     ONSET = "onset"
@@ -112,7 +115,7 @@ LOG = TableSpec(
             "component",
             DType.INT,
             "",
-            "index of the component (of the cube for drains), chips of a submitted job, job that a move makes room for",
+            "index of the component (of the cube for drains), or chips, by verb",
         ),
         Column("job", DType.INT, "", "job that the row is about, -1 for components"),
         Column("stage", DType.TEXT, "", "stage that the job enters, reason of a rejection, empty otherwise"),

@@ -2,8 +2,11 @@
 
 Uses, each chip in the first that applies: `drained`; `down` (its host is not up); held by a job: the job's stage, where
 running is divided into `useful`, `slowed` and `lost` (what a loss undoes); free: `stranded` (its cube is unusable;
-whole-cube slices only, since smaller slices and `any_host` need no whole cube), `spare`, `blocked`, `fragmented` (a job
-waits that it can not serve), `empty`. All in whole chip-microseconds, so sums are exact.
+whole-cube slices only, since smaller slices and `any_host` need no whole cube), `spare`, `blocked` (reserved, or held
+back by policy), `fragmented` (a job waits that it can not serve), `empty`. All in whole chip-microseconds, so sums are
+exact. Blocked are as many free chips as the jobs behind a reservation would take at the last scheduling pass if it were
+not there, tried in the order of the queue, each that does not fit passed by; and those kept free for moves under way.
+They are counted, not pointed at, and never more than what is free beside the spares.
 """
 
 from __future__ import annotations
@@ -78,6 +81,7 @@ class _Pod:
         self.jobs: dict[int, _Job] = {}
         self.queued = self.open = 0
         self.spare_chips = trace.spare_chips
+        self.reserved_chips = 0
         self._open(trace.chips)
 
     def at(self, time_us: int, horizon_us: int) -> None:
@@ -233,11 +237,24 @@ class _Pod:
         self.slowed_ppm_us += chips * job.lag_ppm * self.left_us
 
     def _open(self, chips: int) -> None:
-        """Add chips to those that a job could take; the first of them are the spares."""
-        before, self.open = min(self.open, self.spare_chips), self.open + chips
-        spare = min(self.open, self.spare_chips) - before
+        """Add chips to those that a job could take; the first of them are the spares, the next what is reserved."""
+        spare_before, kept_before = min(self.open, self.spare_chips), min(self.open, self._kept_chips)
+        self.open += chips
+        spare, kept = min(self.open, self.spare_chips) - spare_before, min(self.open, self._kept_chips) - kept_before
         self._add(Use.SPARE, spare)
-        self._add(Use.FRAGMENTED if self.queued else Use.EMPTY, chips - spare)
+        self._add(Use.BLOCKED, kept - spare)
+        self._add(Use.FRAGMENTED if self.queued else Use.EMPTY, chips - kept)
+
+    @property
+    def _kept_chips(self) -> int:
+        return self.spare_chips + self.reserved_chips
+
+    def reserve(self, chips: int) -> None:
+        """So many of the chips that are open are held for a job that waits."""
+        open_chips = self.open
+        self._open(-open_chips)
+        self.reserved_chips = chips
+        self._open(open_chips)
 
     def _add(self, use: Use, chips: int) -> None:
         self.chip_us[use] += chips * self.left_us
@@ -261,6 +278,8 @@ def chip_us_by_use(trace: Trace, warmup_us: int = 0) -> dict[Use, int]:
             pod.release(job)
         elif verb == Verb.LOSE:
             pod.lose(job, value)
+        elif verb == Verb.RESERVE:
+            pod.reserve(component)
         elif verb == Verb.REJECT:
             pod.finish(job)
     totals = pod.chip_us

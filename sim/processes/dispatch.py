@@ -36,8 +36,9 @@ from workloads.jobs.defragmentation import NoDefragmentation
 from workloads.jobs.fitting import Fitting, Held, Mask, PlacementPolicy, RejectReason, Spot, empty_fitting
 from workloads.jobs.job import Job as Job
 from workloads.jobs.job import make_job as make_job
-from workloads.jobs.queue_policies import Fifo
-from workloads.jobs.queueing import Preempt, QueuePolicy, QueueView, Running, Waiting
+from workloads.jobs.queue_policies import Fifo, starts_in_order
+from workloads.jobs.queueing import Preempt, QueuePolicy, QueueView, Reserve, Running, Waiting
+from workloads.jobs.usage import Holding, Usage
 
 
 class How(StrEnum):
@@ -73,6 +74,22 @@ class _Granted(NamedTuple):
     started_us: int
     expected_end_us: int | None
 
+    @property
+    def held(self) -> Holding:
+        """What its owner uses."""
+        return Holding(self.job.owner, self.job.chips, self.started_us)
+
+
+class _Reserved(NamedTuple):
+    """What is held for a job that waits: its number, free chips that others could use, and until when."""
+
+    job: int
+    chips: int
+    at_us: int
+
+
+NOTHING_HELD = _Reserved(-1, 0, -1)
+
 
 class Dispatcher:
     """Owner of the queue; has the policies decide who is next and where, and the machine carry it out."""
@@ -102,7 +119,8 @@ class Dispatcher:
         self._standing_by: list[_Asking] = []
         self._look_again_us = -1
         self._granted: dict[int, _Granted] = {}
-        self._used_chip_us: dict[str, int] = {}
+        self._usage = Usage(getattr(self._policy, "half_life", None))
+        self._reserved = NOTHING_HELD
         self._pass_is_due = False
 
     @property
@@ -199,12 +217,12 @@ class Dispatcher:
             self._end_moves()
         if self._spares.entitled:
             self._start_entitled()
-        if self._queue:
-            self._decide()
+        reserved = self._decide() if self._queue else None
         if self._moves.is_over:
             self._end_moves()
         elif self._queue and self._moves.is_idle:
-            self._make_room()
+            self._make_room(None if reserved is None else reserved.job)
+        self._tell_what_is_held(reserved)
         self._pass_is_due = False
 
     def _answer(self, asking: _Asking) -> None:
@@ -220,10 +238,31 @@ class Dispatcher:
         else:
             self._grant(asking, start)
 
-    def _make_room(self) -> None:
-        """Ask running jobs to move, where the first of the queue waits for its shape and it is worth it."""
+    def _tell_what_is_held(self, reserved: Reserve | None) -> None:
+        """Write down for whom how much is held, where that has changed."""
+        plan, held = self._moves.plan, NOTHING_HELD
+        if reserved is not None or plan is not None:
+            room = self._spares.kept_from(self.room())
+            waiting = [one for one in self._view(room).waiting if reserved is not None and one.job != reserved.job]
+            _, after = starts_in_order(room, waiting if room.free_chips else (), overtake=True)
+            chips = room.free_chips - after.free_chips + self._moves.kept_free_chips(self._all_room())
+            if reserved is not None:
+                at_us = -1 if reserved.at_us is None else reserved.at_us
+                held = _Reserved(reserved.job.id, chips, at_us)
+            elif plan is not None:
+                held = _Reserved(plan.job.id, chips, -1)
+        if held != self._reserved:
+            self._reserved = held
+            self._machine.reserve(*held)
+
+    def _make_room(self, head: Job | None) -> None:
+        """Ask running jobs to move, where the head of the queue waits for its shape and it is worth it.
+
+        The head is the job for which the policy of the queue holds what is free, else the first to have arrived.
+        """
         room = self._spares.kept_from(self.room())
-        first = next((waiting for waiting in self._queue if not room.is_barred(waiting.job)), None)
+        in_line = (one for one in self._queue if not room.is_barred(one.job) and head in (None, one.job))
+        first = next(in_line, None)
         if first is None or room.reason(first.job) is not RejectReason.SHAPE:
             return
         due_us, now_us = self._moves.due_us(first), int(self._env.now)
@@ -254,11 +293,13 @@ class Dispatcher:
             self._settle_on(asking, to[asking.waiting.job.id])
         self._start_queued(plan.job, plan.spot)
 
-    def _decide(self) -> None:
-        """Ask the queue policy and carry out its decisions in their order."""
+    def _decide(self) -> Reserve | None:
+        """Ask the queue policy and carry out its decisions in their order; for whom it holds what is free, if any."""
         room = self._spares.kept_from(self.room())
         for decision in self._policy.decide(self._view(room)):
             job = decision.job
+            if isinstance(decision, Reserve):
+                return decision
             if isinstance(decision, Preempt):
                 room = room.after_end([job.id])
                 self._settle(job.id)
@@ -270,6 +311,7 @@ class Dispatcher:
                 raise ValueError(f"queue policy {self._policy} starts job {job.id}, which does not fit")
             self._start_queued(job, spot)
             room = after
+        return None
 
     def _view(self, room: Fitting) -> QueueView:
         """The pod as policies see it, without jobs that can run nowhere and the one that moves make room for."""
@@ -323,8 +365,7 @@ class Dispatcher:
         """A job holds nothing any more: add up what its owner used."""
         granted = self._granted.pop(job, None)
         if granted is not None:
-            used = granted.job.chips * (int(self._env.now) - granted.started_us)
-            self._used_chip_us[granted.job.owner] = self._used_chip_us.get(granted.job.owner, 0) + used
+            self._usage.ended(granted.held, int(self._env.now))
 
     def _running(self) -> Sequence[Running]:
         return [
@@ -332,12 +373,8 @@ class Dispatcher:
             for _, granted in sorted(self._granted.items())
         ]
 
-    def _used(self) -> Mapping[str, int]:
-        used = dict(self._used_chip_us)
-        for granted in self._granted.values():
-            chip_us = granted.job.chips * (int(self._env.now) - granted.started_us)
-            used[granted.job.owner] = used.get(granted.job.owner, 0) + chip_us
-        return used
+    def _used(self) -> Mapping[str, float]:
+        return self._usage.at(int(self._env.now), [granted.held for granted in self._granted.values()])
 
     def _start_again(self, job: Job) -> Start | None:
         """What a job that lost something gets at once, or None when it has to give all back and queue."""

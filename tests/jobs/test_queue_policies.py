@@ -20,6 +20,7 @@ from workloads.jobs.queue_policies import Easy, FairShare, Fifo, Priority, Short
 from workloads.jobs.queueing import Decision, Preempt, QueuePolicy, QueueView, Running, Start
 from workloads.jobs.slice_rules import RoundUp
 from workloads.jobs.swf import read_swf
+from workloads.jobs.usage import Holding, Usage
 
 S = 1_000_000
 NASA = FlatPod(hosts=128)
@@ -43,7 +44,7 @@ class EasyWatched:
     def decide(self, view: QueueView) -> Sequence[Decision]:
         """What EASY decides, checked: the head could start no later than without the backfill."""
         decisions = Easy().decide(view)
-        started = [decision.job for decision in decisions]
+        started = [decision.job for decision in decisions if isinstance(decision, Start)]
         ahead = 0
         while ahead < min(len(started), len(view.waiting)) and started[ahead] is view.waiting[ahead].job:
             ahead += 1
@@ -236,6 +237,29 @@ def test_fair_share_serves_who_has_used_least() -> None:
     assert starts(FairShare(shares={"hog": 9.0}), jobs, pod) == {0: 0, 2: 100, 1: 120, 3: 140}
 
 
+def test_use_is_forgotten_by_half() -> None:
+    """Goal: the formula of the half-life. Method: h = 100 s; 64 chips held for 100 s, ended 100 s ago, against the
+    integral of 64 x 2^(-age / h) over those ages, summed in 1 ms steps; a job that still runs; and the owner who used
+    much long ago goes before the one who used less just now, but not where nothing is forgotten."""
+    usage = Usage(100.0)
+    usage.ended(Holding("a", 64, 0), 100 * S)
+    ages = np.arange(100, 200, 0.001) + 0.0005
+    by_hand = 64 * np.sum(2 ** (-ages / 100)) * 0.001 * S
+    assert usage.at(200 * S, [])["a"] == pytest.approx(by_hand, rel=1e-9)
+    assert usage.at(200 * S, [])["a"] == pytest.approx(64 * 100 * S / math.log(2) * (0.5 - 0.25))
+    usage.ended(Holding("a", 64, 150 * S), 200 * S)
+    more = 64 * 100 * S / math.log(2) * (1 - 0.5**0.5)
+    assert usage.at(200 * S, [Holding("b", 64, 150 * S)]) == pytest.approx({"a": by_hand + more, "b": more})
+    forever = Usage()
+    forever.ended(Holding("a", 64, 0), 100 * S)
+    assert forever.at(900 * S, [Holding("a", 4, 899 * S)]) == {"a": 64 * 100 * S + 4 * S}
+    pod = Pod(cubes=1)
+    jobs = [job(0, 64, 0, 100, pod, owner="early"), job(1, 64, 900, 60, pod, owner="late"),
+            job(2, 64, 901, 5, pod, owner="late"), job(3, 64, 902, 5, pod, owner="early")]  # fmt: skip
+    assert starts(FairShare(), jobs, pod) == {0: 0, 1: 900, 2: 960, 3: 965}
+    assert starts(FairShare(half_life=100.0), jobs, pod) == {0: 0, 1: 900, 3: 960, 2: 965}
+
+
 def test_overdue_jobs_end_at_once_in_the_reckoning() -> None:
     """Goal: jobs that take longer than they asked stop nothing. Method: a asks for 10 s and runs 100; b wants both;
     at 50 s c may not start on the free cube, since b is expected now."""
@@ -259,6 +283,7 @@ def test_a_policy_that_starts_what_does_not_fit_is_told() -> None:
 @pytest.mark.parametrize(
     "make",
     [lambda: Easy(order="longest"), lambda: FairShare(shares={"a": 0.0}), lambda: FairShare(shares={"a": math.nan}),
+     lambda: FairShare(half_life=0.0), lambda: FairShare(half_life=math.inf),
      lambda: make_job(1, Pod(cubes=1), 64, work_us=-1), lambda: make_job(1, Pod(cubes=1), 64, arrival_us=-1)],
 )  # fmt: skip
 def test_impossible_policies_and_jobs_are_refused(make: Callable[[], object]) -> None:

@@ -7,13 +7,17 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from topology.units import Seconds
 from workloads.jobs.fitting import Fitting
 from workloads.jobs.job import Job
-from workloads.jobs.queueing import Decision, Preempt, QueueView, Running, Start, Waiting
+from workloads.jobs.queueing import Decision, Preempt, QueueView, Reserve, Running, Start, Waiting
 
 
 def starts_in_order(room: Fitting, waiting: Iterable[Waiting], *, overtake: bool) -> tuple[list[Decision], Fitting]:
-    """Start jobs in this order while they fit; with `overtake` those that do not fit are passed by, else they block."""
+    """Start jobs in this order while they fit; with `overtake` those that do not fit are passed by.
+
+    Else the first of them blocks the others: what is free is reserved for it.
+    """
     decisions: list[Decision] = []
     for one in waiting:
         after = room.after_start(one.job)
@@ -21,6 +25,7 @@ def starts_in_order(room: Fitting, waiting: Iterable[Waiting], *, overtake: bool
             decisions.append(Start(job=one.job))
             room = after
         elif not overtake:
+            decisions.append(Reserve(job=one.job))
             break
     return decisions, room
 
@@ -79,6 +84,7 @@ class Priority:
                 gone.update(victim.id for victim in victims)
                 room = after
             elif not self.overtake:
+                decisions.append(Reserve(job=one.job))
                 break
         return decisions
 
@@ -104,11 +110,13 @@ class Priority:
 class FairShare:
     """The owner who has used least in relation to its share first; among an owner's jobs in order of asking.
 
-    `shares` by owner (1 unless named); use is chip-time held since the start of the run, nothing is forgotten.
+    `shares` by owner (1 unless named). Use is chip-time held since the start of the run: what was held at s counts
+    2^(-(t - s) / `half_life`) at t, all of it where no half-life is named (`workloads.jobs.usage`).
     """
 
     kind: Literal["fair_share"] = "fair_share"
     shares: Mapping[str, float] = field(default_factory=dict)
+    half_life: Seconds | None = None
     overtake: bool = True
 
     def __post_init__(self) -> None:
@@ -116,6 +124,8 @@ class FairShare:
         for owner, share in self.shares.items():
             if not (math.isfinite(share) and share > 0):
                 raise ValueError(f"share of {owner!r} of {share:g}: write a number above 0")
+        if self.half_life is not None and not (math.isfinite(self.half_life) and self.half_life > 0):
+            raise ValueError(f"half_life of {self.half_life:g} s: write a time above 0 s, such as `7 d`")
 
     def decide(self, view: QueueView) -> Sequence[Decision]:
         """Start in order of use over share."""
@@ -171,10 +181,12 @@ class Easy:
     def decide(self, view: QueueView) -> Sequence[Decision]:
         """Start from the head on; then reserve for the first that does not fit and backfill behind it."""
         decisions, room = starts_in_order(view.room, view.waiting, overtake=False)
-        head, *behind = view.waiting[len(decisions) :] or (None,)
+        count = sum(isinstance(decision, Start) for decision in decisions)
+        decisions = decisions[:count]
+        head, *behind = view.waiting[count:] or (None,)
         if head is None or not behind:
             return decisions
-        started = (_running(one, view.now_us) for one in view.waiting[: len(decisions)])
+        started = (_running(one, view.now_us) for one in view.waiting[:count])
         reserved = reservation_of(head.job, room, [*view.running, *started], view.now_us)
         if self.order == "shortest":
             behind.sort(key=lambda one: math.inf if one.remaining_us is None else one.remaining_us)
@@ -185,7 +197,7 @@ class Easy:
                 room = after
                 if reserved is not None and _ends_by(one, view.now_us, reserved.at_us):
                     reserved = Reservation(at_us=reserved.at_us, ended=(*reserved.ended, one.job.id))
-        return decisions
+        return decisions if reserved is None else [*decisions, Reserve(job=head.job, at_us=reserved.at_us)]
 
 
 def _running(one: Waiting, now_us: int) -> Running:

@@ -46,7 +46,17 @@ class Preempt:
     job: Job
 
 
-Decision = Start | Preempt
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reserve:
+    """Hold what is free for a waiting job that does not fit, until `at_us` at the latest by what owners say (None: not
+    known). The last decision, where there is one: free chips that jobs behind it could use count as `blocked`.
+    """
+
+    job: Job
+    at_us: int | None = None
+
+
+Decision = Start | Preempt | Reserve
 """Decisions are carried out in their order, at one instant: what a preempted job held is free for the next start."""
 
 
@@ -54,7 +64,7 @@ def _none_running() -> Sequence[Running]:
     return ()
 
 
-def _nothing_used() -> Mapping[str, int]:
+def _nothing_used() -> Mapping[str, float]:
     return {}
 
 
@@ -62,7 +72,7 @@ def _nothing_used() -> Mapping[str, int]:
 class QueueView:
     """The pod as a queue policy sees it at one scheduling pass.
 
-    `waiting` is in the order in which jobs asked; jobs that no decision could start (their light is dead) are left out.
+    `waiting` is in order of arrival; jobs that no decision could start (their light is dead) are left out.
     `room` answers what fits. `running_now` and `used_now` are called at most once, when first asked for.
     """
 
@@ -70,7 +80,7 @@ class QueueView:
     waiting: Sequence[Waiting]
     room: Fitting
     running_now: Callable[[], Sequence[Running]] = field(default=_none_running, repr=False)
-    used_now: Callable[[], Mapping[str, int]] = field(default=_nothing_used, repr=False)
+    used_now: Callable[[], Mapping[str, float]] = field(default=_nothing_used, repr=False)
 
     @cached_property
     def running(self) -> Sequence[Running]:
@@ -78,8 +88,8 @@ class QueueView:
         return self.running_now()
 
     @cached_property
-    def used_chip_us(self) -> Mapping[str, int]:
-        """Chip-microseconds that each owner's jobs have held so far."""
+    def used_chip_us(self) -> Mapping[str, float]:
+        """Chip-microseconds that each owner's jobs have held so far, with the `half_life` (s) of the policy if any."""
         return self.used_now()
 
 
