@@ -25,7 +25,7 @@ from workloads.load.lengths import EmpiricalLengths, FixedLengths, LognormalLeng
 from workloads.load.replay import TraceRequests
 from workloads.prefixes import SharedPrefix
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, StaticBatching
-from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin, Router
+from workloads.serving.router import LeastOutstanding, PrefixAffine, RandomRouter, RoundRobin, Router
 
 Load = Annotated[float, Unit("1", low=0.0, high=100.0, open_ends=True)]
 """A share of capacity; above 1 is overload."""
@@ -134,7 +134,9 @@ BatchingSection = Annotated[
 ]
 WINDOW_MAX_S = 365 * 86_400.0
 """A steady window that takes longer than a year says nothing that a shorter one does not."""
-ROUTERS: dict[str, Router] = {rule.kind: rule for rule in (LeastOutstanding(), RoundRobin(), RandomRouter())}
+ROUTERS: dict[str, Router] = {
+    rule.kind: rule for rule in (LeastOutstanding(), RoundRobin(), RandomRouter(), PrefixAffine())
+}
 
 PLUG_INS: dict[str, tuple[Any, ...]] = {
     "failures.COMPONENT.life, repair": (Exponential, Weibull, Lognormal, Gamma, Empirical, Mixture),
@@ -142,7 +144,7 @@ PLUG_INS: dict[str, tuple[Any, ...]] = {
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths, EmpiricalLengths),
     "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection),
     "serving.services.N.cache": (Paged, Contiguous, PrefixSharing),
-    "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter),
+    "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter, PrefixAffine),
 }
 """All plug-ins by the key at which a scenario chooses one of them."""
 
@@ -196,8 +198,9 @@ class ServiceSection(Section):
     """The limits that make a request in time."""
     batching: BatchingSection = ContinuousSection()
     """How an iteration is filled: `continuous`, `chunked_prefill` with a token budget, `static` batches."""
-    router: Literal["least_outstanding", "round_robin", "random"] = "least_outstanding"
-    """Which replica takes a request: `least_outstanding`, `round_robin`, `random`."""
+    router: Literal["least_outstanding", "round_robin", "random", "prefix_affine"] = "least_outstanding"
+    """Which replica takes a request: `least_outstanding`, `round_robin`, `random`, or `prefix_affine` (the one whose
+    cache holds most of the prompt, unless it has more than 8 requests above the fewest)."""
     layout: Layout = Layout.WEIGHT_STATIONARY_2D
     """How weights meet tokens in a decode pass."""
     prefill_layout: Layout | None = None
@@ -260,6 +263,8 @@ class ServiceSection(Section):
         shares = isinstance(self.cache, PrefixSharing)
         if shares and isinstance(self.batching, StaticSection):
             return "cache", "static batches pad their prompts: they share no prefixes", "choose another `batching`"
+        if self.router == "prefix_affine" and not shares:
+            return "router", "a prefix-affine router needs a cache of prefixes", "write `cache: {kind: prefix_sharing}`"
         if self.shared_prefix is not None and self.names_prefixes:
             return "shared_prefix", "the requests name their shared blocks already", "take the key out"
         if shares and self.shared_prefix is None and not self.names_prefixes:

@@ -446,6 +446,13 @@ CROSS_CASES = [
         "groups of 0; write a whole number of at least 1",
     ),
     edit(
+        "affine to nothing",
+        "      load: 0.7",
+        "      router: prefix_affine\n      load: 0.7",
+        ":23: ",
+        "a prefix-affine router needs a cache of prefixes; write `cache: {kind: prefix_sharing}`",
+    ),
+    edit(
         "weights of nothing",
         "  availability: {slice_chips: [64, 512], time_share: 97 %, horizon: 365 d, replications: 4}\n",
         "",

@@ -15,7 +15,7 @@ from workloads.pass_costs import PassCosts
 from workloads.requests import Requests
 from workloads.serving.batching import ChunkedPrefill, ContinuousBatching, StaticBatching
 from workloads.serving.measures import ServiceMeasures
-from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin
+from workloads.serving.router import LeastOutstanding, PrefixAffine, RandomRouter, RoundRobin
 from workloads.serving.service import Service, ServiceConfig
 
 TOKENS = 6000
@@ -187,6 +187,7 @@ def run_naive_on(case: Case) -> Naive:
         watermark=config.watermark,
         ttft_limit_ns=round((config.ttft_limit_s or 0) * 1e9),
         tpot_limit_ns=round((config.tpot_limit_s or 0) * 1e9),
+        affine_guard=config.router.guard if isinstance(config.router, PrefixAffine) else 0,
         hash_tokens=(case.requests.hash_block_tokens or 0) if isinstance(config.kv, PrefixSharing) else 0,
     )
     kind = Naive

@@ -41,7 +41,7 @@ class Rules:
     tpot_limit_ns: int
     batch_wait: int = 0
     hash_tokens: int = 0
-    affine_guard: int | None = None
+    affine_guard: int = 0
 
 
 @dataclass
@@ -233,6 +233,12 @@ class Naive:
             return None
         if self.rules.router == "random":
             return self.replicas[up[(request.luck * len(up)) >> 40]]
+        if self.rules.router == "prefix_affine":
+            fewest = min(self.outstanding(self.replicas[k]) for k in up)
+            near = [k for k in up if self.outstanding(self.replicas[k]) <= fewest + self.rules.affine_guard]
+            target = request.prompt + request.sent
+            found = {k: len(self.leading_run(self.replicas[k], request, target)) for k in near}
+            return self.replicas[min(near, key=lambda k: (-found[k], self.outstanding(self.replicas[k]), k))]
         if self.rules.router == "least_outstanding":
             return self.replicas[min(up, key=lambda k: (self.outstanding(self.replicas[k]), k))]
         self.turn = min(up, key=lambda k: (k - self.turn - 1) % len(self.replicas))

@@ -11,6 +11,7 @@ from tests.serving.cases import Case, draw_case
 from workloads.kv_cache import PrefixSharing
 from workloads.requests import Requests
 from workloads.serving import fields as f
+from workloads.serving.router import PrefixAffine
 from workloads.serving.service import Service
 
 
@@ -34,7 +35,7 @@ def tree_numbers(rng: np.random.Generator, counts: NDArray[np.int64], wild: bool
     return walks
 
 
-def draw_prefix_case(seed: int, *, whole: bool = True) -> Case:
+def draw_prefix_case(seed: int, *, whole: bool = True, affine: bool = False) -> Case:
     """Workload number `seed` with shared prefixes in pieces of 16 to 64 tokens; some prompts name only a few."""
     base = draw_case(seed, whole=whole)
     rng = np.random.default_rng([seed, 1])
@@ -51,7 +52,19 @@ def draw_prefix_case(seed: int, *, whole: bool = True) -> Case:
     requests = Requests(base.requests.arrival_ns, prompts.astype(np.int64), outputs, ids, offsets, tokens)
     longest = int((prompts + outputs).max())
     blocks = max(1, int(float(rng.choice([0.9, 1.1, 1.5, 2.5, 6.0])) * longest / 16) + int(rng.integers(0, 4)))
-    return replace(base, config=replace(base.config, kv=PrefixSharing(), blocks=blocks), requests=requests)
+    config = replace(base.config, kv=PrefixSharing(), blocks=blocks)
+    if affine:
+        config = replace(
+            config,
+            router=PrefixAffine(guard=int(rng.choice([0, 1, 3, 100]))),
+            replicas=max(2, base.config.replicas) + seed % 2,
+        )
+    return replace(base, config=config, requests=requests)
+
+
+def draw_affine_case(seed: int, *, whole: bool = True) -> Case:
+    """The same with two to four replicas behind the prefix-affine router."""
+    return draw_prefix_case(seed, whole=whole, affine=True)
 
 
 def check_blocks(service: Service) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from tests.serving.cases import run_kernel_on, run_naive_on
-from tests.serving.prefix_cases import check_blocks, draw_prefix_case
+from tests.serving.cases import Case, run_kernel_on, run_naive_on
+from tests.serving.prefix_cases import check_blocks, draw_affine_case, draw_prefix_case
 from tests.serving.test_exactness import (
     ALL,
     LOOKS,
@@ -23,21 +24,22 @@ from tests.serving.test_exactness import (
     uncompiled_digests,
 )
 from tests.shared_data import shared_file
-from workloads.kv_cache import PrefixSharing
+from workloads.kv_cache import Paged, PrefixSharing
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.prefixes import SharedPrefix, reusable_pieces
 from workloads.requests import Requests
 from workloads.serving.batching import ContinuousBatching
+from workloads.serving.router import PrefixAffine, RoundRobin
 from workloads.serving.service import Service, ServiceConfig
 
 FAST = 60
 COUNTS = ("prefix_looked_for", "prefix_hits", "prefix_hit_tokens", "prefix_stored", "prefix_taken")
 
 
-def check_workload(seed: int, totals: Counter[str]) -> None:
+def check_workload(seed: int, totals: Counter[str], draw: Callable[..., Case] = draw_prefix_case) -> None:
     """All checks for one workload, with whole costs (against the reference) and with any costs."""
     for whole in (True, False):
-        case = draw_prefix_case(seed, whole=whole)
+        case = draw(seed, whole=whole)
         macro = run_kernel_on(case)
         assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
         assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check_blocks))
@@ -79,6 +81,51 @@ def test_shared_prefixes_agree_on_a_thousand_workloads() -> None:
 def test_shared_prefixes_agree_in_plain_python() -> None:
     """Goal: the same code runs uncompiled with the same bits. Method: some workloads, without compilation."""
     assert uncompiled_digests(0, 30, draw="draw_prefix_case") == compiled_digests(0, 30, draw_prefix_case)
+    assert uncompiled_digests(0, 20, draw="draw_affine_case") == compiled_digests(0, 20, draw_affine_case)
+
+
+def test_affine_routing_agrees_in_every_way_of_running() -> None:
+    """Goal: the prefix-affine router sees the same caches however the kernel runs. Method: as for shared prefixes, with
+    two to four replicas."""
+    totals: Counter[str] = Counter()
+    for seed in range(FAST // 2):
+        check_workload(seed, totals, draw_affine_case)
+    assert totals["losses"] >= FAST // 2
+    assert totals["prefix_hits"] >= 5 * FAST
+
+
+@pytest.mark.slow
+def test_affine_routing_agrees_on_a_thousand_workloads() -> None:
+    """Goal and method: as above, for 1,000 workloads."""
+    totals: Counter[str] = Counter()
+    for seed in range(ALL):
+        check_workload(seed, totals, draw_affine_case)
+    assert totals["losses"] >= ALL
+    assert totals["prefix_hits"] >= 10 * ALL
+
+
+def test_affine_routing_finds_more() -> None:
+    """Goal: requests go where their prefix is, and the guard keeps replicas even. Method: the Mooncake cut on four
+    replicas against round robin; the plug-in's own method on made-up numbers."""
+    requests = mooncake_cut()
+    config = replace(CONFIG, blocks=32 * 20_000, replicas=4, record_requests=requests.count)
+    shares, spread = {}, {}
+    for router in (RoundRobin(), PrefixAffine(), PrefixAffine(guard=10_000)):
+        measures = Service(replace(config, router=router), requests).finish()
+        assert measures.record is not None
+        name = getattr(router, "guard", -1)
+        shares[name] = measures.prefix_hit_share
+        spread[name] = np.bincount(measures.record.replica, minlength=4).max() / requests.count
+    assert shares[8] > 1.3 * shares[-1]
+    assert spread[8] <= spread[10_000]
+    assert PrefixAffine(guard=2).replica_of([True, True, True], [0, 3, 2], [0, 9, 4]) == 2
+    assert PrefixAffine(guard=3).replica_of([True, True, True], [0, 3, 2], [0, 9, 4]) == 1
+    assert PrefixAffine().replica_of([False, True, True], [0, 3, 3], [7, 1, 1]) == 1
+    assert PrefixAffine().replica_of([False], [0], [0]) is None
+    with pytest.raises(ValueError, match="guard"):
+        PrefixAffine(guard=-1)
+    with pytest.raises(ValueError, match="shares prefixes"):
+        replace(CONFIG, kv=Paged(), router=PrefixAffine())
 
 
 CONFIG = ServiceConfig(

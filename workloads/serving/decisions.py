@@ -78,7 +78,7 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
             blocks = most_blocks(s, slot[i, f.S_INPUT], slot[i, f.S_OUTPUT])
         most = run = held = 0
         if common[f.C_UNIT] > 0:
-            most = pieces_to_reuse(s, i, target)
+            most = pieces_to_reuse(s, slot[i, f.S_HASHES], target)
             run = find_run(s, r, slot[i, f.S_HASH_AT], most)
             held = held_of_run(s, slot[i, f.S_HASH_AT], run)
         spare = replica[r, f.R_FREE] - reserved - (blocks - held * common[f.C_UNIT])

@@ -103,13 +103,14 @@ TIME_GAUGES = 7
     C_HASH_TOKENS,
     C_ENTRIES,
     C_BUCKETS,
-) = range(32)
-SETTINGS = 32
+    C_GUARD,
+) = range(33)
+SETTINGS = 33
 """`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
-ROUTE_RANDOM, ROUTE_ROUND_ROBIN, ROUTE_LEAST_OUTSTANDING = range(3)
+ROUTE_RANDOM, ROUTE_ROUND_ROBIN, ROUTE_LEAST_OUTSTANDING, ROUTE_PREFIX_AFFINE = range(4)
 LUCK_BITS = 40
 
 # Columns of a replica (row `replicas` is the router's own waiting room, used while no replica is believed up).

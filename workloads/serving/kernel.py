@@ -17,7 +17,7 @@ from workloads.serving.commits import commit_decode, commit_mixed
 from workloads.serving.decisions import decide, plan_to
 from workloads.serving.fields import State
 from workloads.serving.losses import change_speed, close_at_horizon, detect_loss, lose_replica, return_replica
-from workloads.serving.prefix import take_cached
+from workloads.serving.prefix import pieces_to_reuse, take_cached
 from workloads.serving.queues import change_outstanding, choose_replica, enqueue_after
 from workloads.serving.static_batches import commit_static
 
@@ -139,7 +139,8 @@ def run_until(s: State, until: int) -> int:
     """
     common = s.common
     replicas = common[f.C_REPLICAS]
-    every = common[f.C_ROUTER] == f.ROUTE_LEAST_OUTSTANDING
+    affine = common[f.C_ROUTER] == f.ROUTE_PREFIX_AFFINE
+    every = affine or common[f.C_ROUTER] == f.ROUTE_LEAST_OUTSTANDING
     while True:
         row = common[f.C_NEXT]
         if row >= s.request.shape[0]:
@@ -154,7 +155,10 @@ def run_until(s: State, until: int) -> int:
         if every:
             for r in range(replicas):
                 settle(s, r, t)
-        chosen = choose_replica(s, s.request[row, f.Q_LUCK])
+                if affine:
+                    look(s, r, t)
+        most = pieces_to_reuse(s, s.request[row, f.Q_HASHES], s.request[row, f.Q_INPUT])
+        chosen = choose_replica(s, s.request[row, f.Q_LUCK], s.request[row, f.Q_HASH_AT], most)
         settle(s, chosen, t)
         if common[f.C_WORK] <= 0:
             return f.AGAIN

@@ -19,7 +19,7 @@ from workloads.serving.booking import (
 from workloads.serving.commits import leave_system, stop_running
 from workloads.serving.decisions import plan_to
 from workloads.serving.fields import State
-from workloads.serving.prefix import clear_cache
+from workloads.serving.prefix import clear_cache, pieces_to_reuse
 from workloads.serving.queues import (
     blocked_until,
     change_outstanding,
@@ -96,7 +96,8 @@ def route_again(s: State, count: int, t: int) -> None:
         replica[r, f.R_CURSOR] = f.NO_SLOT
     for place in range(count):
         i = slot[place, f.S_SORTED]
-        r = choose_replica(s, slot[i, f.S_LUCK])
+        most = pieces_to_reuse(s, slot[i, f.S_HASHES], slot[i, f.S_INPUT] + slot[i, f.S_SENT])
+        r = choose_replica(s, slot[i, f.S_LUCK], slot[i, f.S_HASH_AT], most)
         if r < replicas:
             common[f.C_TURN] = r
         change_outstanding(s, r, t, 1)

@@ -139,10 +139,11 @@ def find_run(s: State, r: int, at: int, most: int) -> int:
 
 
 @kernel_part
-def pieces_to_reuse(s: State, i: int, target: int) -> int:
-    """Most leading pieces that slot i, which prefills `target` tokens, may find: the last token is computed."""
-    most: int = min(s.slot[i, f.S_HASHES], (target - 1) // s.common[f.C_HASH_TOKENS])
-    return most
+def pieces_to_reuse(s: State, hashes: int, target: int) -> int:
+    """Most of the `hashes` leading pieces that a prefill of `target` tokens may find: the last token is computed."""
+    if s.common[f.C_UNIT] == 0:
+        return 0
+    return min(hashes, (target - 1) // s.common[f.C_HASH_TOKENS])
 
 
 @kernel_routine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.fields import State
+from workloads.serving.prefix import find_run
 
 SLOT_BITS = 24
 SLOT_MASK = (1 << SLOT_BITS) - 1
@@ -213,13 +214,40 @@ def change_outstanding(s: State, r: int, t: int, change: int) -> None:
     replica[r, f.R_OUTSTANDING] += change
 
 
+@kernel_routine
+def affine_replica(s: State, at: int, most: int) -> int:
+    """As `choose_replica`, for a request whose `most` shareable pieces have their numbers at `at`.
+
+    The longest leading run in a replica's cache wins, then the fewest outstanding, then the lowest index; a replica
+    with more than `C_GUARD` requests above the fewest outstanding is left out.
+    """
+    replica, replicas = s.replica, s.common[f.C_REPLICAS]
+    fewest = f.FOREVER
+    for r in range(replicas):
+        if replica[r, f.R_BELIEVED]:
+            fewest = min(fewest, replica[r, f.R_OUTSTANDING])
+    chosen, longest = replicas, -1
+    for r in range(replicas):
+        if replica[r, f.R_BELIEVED] and replica[r, f.R_OUTSTANDING] <= fewest + s.common[f.C_GUARD]:
+            run = find_run(s, r, at, most)
+            fewer = chosen == replicas or replica[r, f.R_OUTSTANDING] < replica[chosen, f.R_OUTSTANDING]
+            if run > longest or (run == longest and fewer):
+                chosen, longest = r, run
+    return chosen
+
+
 @kernel_part
-def choose_replica(s: State, luck: int) -> int:
-    """Replica for a request, among those believed up; the router's own room (index `replicas`) when none is."""
+def choose_replica(s: State, luck: int, at: int, most: int) -> int:
+    """Replica for a request, among those believed up; the router's own room (index `replicas`) when none is.
+
+    The prefix-affine router looks for its `most` shareable pieces, whose numbers are at `at`.
+    """
     replica, common = s.replica, s.common
     replicas: int = common[f.C_REPLICAS]
     kind = common[f.C_ROUTER]
     chosen = replicas
+    if kind == f.ROUTE_PREFIX_AFFINE:
+        return affine_replica(s, at, most)
     if kind == f.ROUTE_LEAST_OUTSTANDING:
         for r in range(replicas):
             if replica[r, f.R_BELIEVED] and (

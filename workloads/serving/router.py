@@ -64,4 +64,33 @@ class LeastOutstanding:
         return min(up, key=lambda r: (outstanding[r], r)) if up else None
 
 
-Router = RandomRouter | RoundRobin | LeastOutstanding
+@dataclass(frozen=True, kw_only=True)
+class PrefixAffine:
+    """The replica whose cache holds the longest leading run of the prompt; ties to the fewest outstanding requests.
+
+    Further ties go to the lowest index. A replica with more than `guard` requests above the fewest outstanding is left
+    out, so that a popular prefix does not draw all requests to one replica (the default of 8 is our assumption).
+    """
+
+    kind: Literal["prefix_affine"] = "prefix_affine"
+    guard: int = 8
+
+    def __post_init__(self) -> None:
+        """Refuse a guard that leaves nobody."""
+        if self.guard < 0:
+            raise ValueError(f"guard of {self.guard}: write a whole number of at least 0")
+
+    @property
+    def code(self) -> int:
+        """What the kernel calls it."""
+        return f.ROUTE_PREFIX_AFFINE
+
+    def replica_of(self, believed: Sequence[bool], outstanding: Sequence[int], runs: Sequence[int]) -> int | None:
+        """The replica believed up with the longest of the `runs` (pieces found in its cache), of those not too busy."""
+        up = [r for r, is_up in enumerate(believed) if is_up]
+        fewest = min((outstanding[r] for r in up), default=0)
+        near = [r for r in up if outstanding[r] <= fewest + self.guard]
+        return min(near, key=lambda r: (-runs[r], outstanding[r], r)) if near else None
+
+
+Router = RandomRouter | RoundRobin | LeastOutstanding | PrefixAffine

@@ -23,7 +23,7 @@ from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
 from workloads.serving.pieces import in_pieces, piece_tokens
 from workloads.serving.prefix_state import hashes_of_next_chunk
-from workloads.serving.router import RandomRouter, RoundRobin, Router
+from workloads.serving.router import PrefixAffine, RandomRouter, RoundRobin, Router
 from workloads.serving.state import new_state, with_more_slots
 
 Uniforms = Callable[[str, int, int], NDArray[np.float64]]
@@ -75,6 +75,8 @@ class ServiceConfig:
             raise ValueError("a service needs at least one replica and one block of KV cache")
         if isinstance(self.batching, StaticBatching) and isinstance(self.kv, PrefixSharing):
             raise ValueError("static batches pad their prompts: they can not share prefixes; choose another batching")
+        if isinstance(self.router, PrefixAffine) and not isinstance(self.kv, PrefixSharing):
+            raise ValueError("the prefix-affine router needs a cache that shares prefixes (kv=PrefixSharing())")
         if not 0 <= self.watermark < 1:
             raise ValueError(f"watermark must be a share in [0, 1), not {self.watermark:g}")
         shortest_s = min(self.costs.decode_parts_s.sum(axis=1).min(), self.costs.prefill_parts_s.sum(axis=1).min())

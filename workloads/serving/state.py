@@ -13,7 +13,7 @@ from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
 from workloads.serving.prefix_state import new_cache
 from workloads.serving.queues import SLOT_MASK
-from workloads.serving.router import Router
+from workloads.serving.router import PrefixAffine, Router
 
 FIRST_SLOTS = 1024
 KV_UNIT_BITS = 22
@@ -87,6 +87,8 @@ def new_state(
             setting[f.C_PAGED] = 0
             setting[f.C_RESERVE] = f.RESERVE_ORACLE
     setting[f.C_ROUTER] = router.code
+    if isinstance(router, PrefixAffine):
+        setting[f.C_GUARD] = router.guard
     setting[f.C_STEP_BY_STEP] = step_by_step
     setting[f.C_MEASURES] = measures
     setting[f.C_TTFT_LIMIT] = ttft_limit_ns
