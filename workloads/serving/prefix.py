@@ -143,7 +143,8 @@ def pieces_to_reuse(s: State, hashes: int, target: int) -> int:
     """Most of the `hashes` leading pieces that a prefill of `target` tokens may find: the last token is computed."""
     if s.common[f.C_UNIT] == 0:
         return 0
-    return min(hashes, (target - 1) // s.common[f.C_HASH_TOKENS])
+    most: int = min(hashes, (target - 1) // s.common[f.C_HASH_TOKENS])
+    return most
 
 
 @kernel_routine

@@ -226,7 +226,8 @@ def affine_replica(s: State, at: int, most: int) -> int:
     for r in range(replicas):
         if replica[r, f.R_BELIEVED]:
             fewest = min(fewest, replica[r, f.R_OUTSTANDING])
-    chosen, longest = replicas, -1
+    chosen: int = replicas
+    longest = -1
     for r in range(replicas):
         if replica[r, f.R_BELIEVED] and replica[r, f.R_OUTSTANDING] <= fewest + s.common[f.C_GUARD]:
             run = find_run(s, r, at, most)
