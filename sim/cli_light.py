@@ -50,6 +50,7 @@ def light_command(generation: str, part: str | None, slices: str | None, as_json
     pod = pod_of_generation(generation, "--pod")
     if part is None:
         if slices is not None:
+            _placements(pod, slices)  # what is wrong with them is told first
             raise refuse(
                 "--slices", "slices are placed to see what a failure takes", "add --fail, such as --fail host:3"
             )
@@ -211,8 +212,9 @@ def _blast_document(part: str, pod: Pod, placements: dict[int, Placement], taken
 def _print_blast(part: str, pod: Pod, placements: dict[int, Placement], taken: BlastRadius) -> None:
     """What a failure takes, for people."""
     say(
-        f"{part} of pod {pod.name} fails: {len(taken.circuits)} circuits go dark, {len(taken.cubes)} cubes lose a part "
-        f"or a circuit, {taken.chips_down} chips go down."
+        f"{part} of pod {pod.name} fails: {_told(len(taken.circuits), 'circuit', 'goes', 'go')} dark, "
+        f"{_told(len(taken.cubes), 'cube', 'loses', 'lose')} a part or a circuit, "
+        f"{_told(taken.chips_down, 'chip', 'goes', 'go')} down."
     )
     if not taken.slices:
         say("No slice is hit.")
@@ -225,6 +227,11 @@ def _print_blast(part: str, pod: Pod, placements: dict[int, Placement], taken: B
         rows.append((hit.slice, str(placement.shape), cubes, hit.chips_down, *by_axis))
     say_table(("slice", "shape", "cubes", "chips down", "links x", "links y", "links z"), rows)
     say("Slices take cubes 0, 1, ... in order; `--slices` names others.")
+
+
+def _told(count: int, noun: str, one: str, many: str) -> str:
+    """A count with its noun and verb."""
+    return f"{count:,} {noun} {one}" if count == 1 else f"{count:,} {noun}s {many}"
 
 
 def _print_light(found: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from sim.simulation import Progress, context_of, run_into, stored_result
 from sim.studies.availability import replication_count, replication_rows, sample_histories
 from sim.studies.delivered import delivered_count, delivered_sizes, sample_delivered
 from sim.studies.operations import operations_count, operations_rows, sample_operations
+from sim.tables import text_of_setting
 from topology.errors import refuse
 
 
@@ -240,7 +241,7 @@ def _rows_of_point(table: pd.DataFrame, point: Point) -> pd.DataFrame:
     """Rows whose columns of swept keys say that they belong to a point."""
     for key, value in point.settings.items():
         if key in table.columns:
-            table = table[table[key] == str(value)]
+            table = table[table[key] == text_of_setting(value)]
     return table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from sim.load_tables import REQUESTS, SERVICE
-from sim.tables import Column, DType, TableSpec
+from sim.tables import Column, DType, TableSpec, text_of_setting
 
 FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
 HOST = Column("host_availability", DType.FLOAT, "1", "long-run share of time a host is up, rack left out")
@@ -309,11 +309,11 @@ def make_table(name: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[s
     """A declared table with the swept keys of its point, `settings`, as further columns behind the declared ones.
 
     Keys that a declared column shows (`pod.fabric`, the availability of hosts) are left out, except in `summary`, which
-    has no column for the availability of hosts.
+    has no column for the availability of hosts. Mappings are written as JSON (see `text_of_setting`).
     """
     table = SPECS[name].make(list(rows))
     implied = ("pod.fabric",) if name == "summary" else IMPLIED_KEYS
     for key, value in settings.items():
         if key not in implied:
-            table[key] = pd.Series([str(value)] * len(table), dtype="string")
+            table[key] = pd.Series([text_of_setting(value)] * len(table), dtype="string")
     return table

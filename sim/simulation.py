@@ -38,6 +38,7 @@ from sim.run_tables import SPECS
 from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.studies.availability import replication_count
 from sim.summary import judge_expectations
+from sim.tables import text_of_setting
 from sim.timeline import chrome_trace
 from sim.warnings_of_run import run_warnings
 from topology.compilation import load_compiler
@@ -268,7 +269,7 @@ def _manifest(
             {
                 "point": point.index,
                 "host_availability": result.values["host_availability"],
-                **{key: str(value) for key, value in point.settings.items()},
+                **{key: text_of_setting(value) for key, value in point.settings.items()},
             }
             for point, result in zip(points, results, strict=True)
         ],

@@ -6,6 +6,7 @@ else; the documentation's page of tables is written from the same declarations b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,14 @@ class DType(StrEnum):
     BOOL = "bool"
     BOOL_OR_NONE = "boolean"
     TEXT = "string"
+
+
+def text_of_setting(value: object) -> str:
+    """A value of a swept key as tables have it: a text as it stands, everything else as JSON.
+
+    Both are YAML too: `--set KEY=TEXT` sets the same value again.
+    """
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

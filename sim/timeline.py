@@ -16,6 +16,7 @@ import pandas as pd
 
 from sim.histories import US_PER_S
 from sim.scenario import Point
+from sim.tables import text_of_setting
 
 Event = dict[str, Any]
 StageRow = Sequence[Any]
@@ -76,7 +77,7 @@ def chrome_trace(
     """
     tracks = _Tracks()
     for point in points:
-        swept = ", ".join(str(value) for value in point.settings.values())
+        swept = ", ".join(map(text_of_setting, point.settings.values()))
         where = f" ({swept})" if swept else ""
         for chips, rows in _by_size(stages[point.index]).items():
             _jobs(tracks, (f"jobs of {chips} chips" if chips else "jobs of the pod in operation") + where, rows)

@@ -17,8 +17,8 @@ from sim.run_tables import SPECS
 VARIANTS_SHOWN = 8
 """More variants than this are not printed; all are in the tables."""
 LABEL_VALUE_CHARACTERS = 80
-_BRACES = re.compile(r"[{}\[\]':]")
-"""What a mapping among swept values is written with: `{'kind': 'hot', 'cubes': 4}` is said `kind hot, cubes 4`."""
+_BRACES = re.compile(r'[{}\[\]":]')
+"""What a mapping among swept values is written with: `{"kind": "hot", "cubes": 4}` is said `kind hot, cubes 4`."""
 _PLACES = {
     "availability": ["fabric", "host_availability", "slice_chips", "form"],
     "promise": ["fabric", "host_availability", "slices"],
@@ -98,7 +98,7 @@ def _label(choice: dict[str, str]) -> str:
     """A combination in words: `health.detection 60 s, repair.crews 4`."""
     texts = []
     for key, value in choice.items():
-        text = "nothing" if value == "None" else " ".join(_BRACES.sub("", str(value)).split())
+        text = "nothing" if value == "null" else " ".join(_BRACES.sub("", str(value)).split())
         texts.append(
             f"{key} {text if len(text) <= LABEL_VALUE_CHARACTERS else text[: LABEL_VALUE_CHARACTERS - 3] + '...'}"
         )

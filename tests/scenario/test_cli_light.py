@@ -60,6 +60,8 @@ def test_what_a_failing_part_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert document(["--fail", "port:135"], capsys)["slices"] == []
     assert command_status(["light", "--fail", "host:17", "--slices", "4x4x8_twisted:3,8x8x16:2"]) == 0
     assert "4 chips go down" in capsys.readouterr().out
+    assert command_status(["light", "--fail", "port:3", "--slices", "4x4x4:1"]) == 0
+    assert "0 circuits go dark, 1 cube loses a part or a circuit, 0 chips go down" in capsys.readouterr().out
     assert command_status(["light", "--fail", "port:135"]) == 0
     assert "No slice is hit." in capsys.readouterr().out
 
@@ -81,6 +83,8 @@ def test_what_a_failing_part_takes(capsys: pytest.CaptureFixture[str]) -> None:
         (["--fail", "rack:1", "--slices", "2x2x2:1"], "less than a cube"),
         (["--fail", "rack:1", "--slices", "8x8x8"], "is no SHAPE:NUMBER"),
         (["--slices", "8x8x8:1"], "add --fail"),
+        (["--slices", "8x8x8:x"], "is no SHAPE:NUMBER"),
+        (["--slices", "8x8x8:9"], "need 72 cubes, pod v4 has 64"),
     ],
 )
 def test_bad_input(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
