@@ -12,7 +12,7 @@ from sim.quantities import AdviceError
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
-from workloads.costs import Attention, Layout
+from workloads.costs.layouts import Attention, Layout
 from workloads.kv_cache import Contiguous, MemorySettings, Paged, PrefixSharing
 from workloads.load.laws import (
     AzureConversation,

@@ -16,7 +16,7 @@ from topology.errors import refuse
 from workloads.catalogue.chip import Chip
 from workloads.catalogue.model import Model
 from workloads.collectives import SliceNetwork, circuit_slice
-from workloads.costs import Attention, bytes_per_value, kv_replication
+from workloads.costs.layouts import Attention, bytes_per_value, kv_replication
 
 BLOCK_TOKENS = 16
 """Tokens of one block: vLLM's default (Kwon et al., arXiv:2309.06180)."""

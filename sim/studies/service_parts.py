@@ -11,7 +11,7 @@ from topology.shape import Shape, parse_shape
 from workloads.catalogue.chips import CHIPS
 from workloads.catalogue.models import MODELS
 from workloads.collectives import circuit_slice
-from workloads.costs import replica_pass_costs
+from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import kv_memory, smallest_slice_that_fits
 from workloads.load.laws import RequestLaw, draw_requests
 from workloads.prefixes import with_shared_prefix

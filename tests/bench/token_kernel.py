@@ -18,7 +18,7 @@ from workloads.arrivals import arrival_times_ns, poisson_gaps
 from workloads.catalogue.chips import chip_by_key
 from workloads.catalogue.models import model_by_key
 from workloads.collectives import circuit_slice
-from workloads.costs import replica_pass_costs
+from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import PrefixSharing, kv_memory
 from workloads.requests import Requests
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching

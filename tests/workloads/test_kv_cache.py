@@ -13,7 +13,7 @@ from workloads.catalogue.gpus import A100_80GB
 from workloads.catalogue.model_table import LLAMA3_1_405B, LLAMA3_70B, PALM_540B
 from workloads.catalogue.tpus import TPU_V4
 from workloads.collectives import SliceNetwork, circuit_slice
-from workloads.costs import Attention, kv_replication
+from workloads.costs.layouts import Attention, kv_replication
 from workloads.kv_cache import (
     SLICE_LADDER,
     Contiguous,

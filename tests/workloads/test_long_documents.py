@@ -8,7 +8,7 @@ from sim.streams import Streams
 from workloads.catalogue.model_table import LLAMA3_1_405B
 from workloads.catalogue.tpus import TPU_V4
 from workloads.collectives import circuit_slice
-from workloads.costs import replica_pass_costs
+from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import kv_memory
 from workloads.load.laws import GammaRequests, draw_requests
 from workloads.load.lengths import LognormalLengths

@@ -12,7 +12,8 @@ from workloads.catalogue.chips import CHIPS, chip_by_key
 from workloads.catalogue.model import Model
 from workloads.catalogue.model_table import PALM_540B
 from workloads.catalogue.models import MODELS, model_by_key
-from workloads.catalogue.stacks import CONSTANTS, StackConstants, constants_of
+from workloads.catalogue.stack import StackConstants
+from workloads.catalogue.stacks import CONSTANTS, constants_of
 from workloads.catalogue.tpus import TPU_V4
 from workloads.provenance import Mark
 
@@ -85,7 +86,7 @@ Entry = Model | Chip | StackConstants
 
 
 def _numbers(entry: Entry) -> set[str]:
-    skipped = {"key", "name", "family", "stack", "sources"}
+    skipped = {"key", "name", "family", "stack", "models", "sources"}
     named = {item.name for item in fields(entry) if item.name not in skipped}
     return {name for name in named if getattr(entry, name) not in (None, ())}
 

@@ -45,7 +45,8 @@ class Chip:
     `hop_s`: the time of one hop, which bounds a small collective from below (switch: the time of one step).
     `axes`, `ring_chips`: dimensions of its torus, and the chips of which an axis must be made to close to a ring.
     `node_chips`: chips behind one switch; beyond them a replica goes over the network (`network_bytes_per_s`, one way,
-    per chip; so is `host_link_bytes_per_s`). `on_chip`: its memories, the nearest to the arithmetic first.
+    per chip; a step between nodes takes `network_hop_s`). `host_link_bytes_per_s`: one way too. `on_chip`: its
+    memories, the nearest to the arithmetic first.
     """
 
     key: str
@@ -64,6 +65,7 @@ class Chip:
     node_chips: int | None = None
     host_link_bytes_per_s: float | None = None
     network_bytes_per_s: float | None = None
+    network_hop_s: float | None = None
     on_chip: tuple[OnChip, ...] = ()
     sources: tuple[Source, ...]
 

@@ -11,6 +11,7 @@ KIB = 2.0**10
 MB = 1e6
 _A100 = "NVIDIA A100 data sheet, as quoted in secondary texts"
 _A100_L2 = "NVIDIA A100 white paper: L2 of 40 MB, 5,120 B per clock at 1.41 GHz; "
+_VIDUR = "Vidur profiles of A100 servers"
 _H100 = "NVIDIA H100 data sheet, as quoted in secondary texts"
 _ADA = "data base of processors waredb.com and reviews, quoting NVIDIA's Ada data sheet"
 _POD = "DGX SuperPOD: eight GPUs and eight 200 Gb/s InfiniBand ports per node"
@@ -33,12 +34,13 @@ A100_80GB = Chip(
     hbm_bytes=80e9,
     hbm_bytes_per_s=2039e9,
     link_bytes_per_s=300e9,
-    hop_s=8e-6,
+    hop_s=5e-6,
     axes=1,
     ring_chips=1,
     node_chips=8,
     host_link_bytes_per_s=32e9,
     network_bytes_per_s=25e9,
+    network_hop_s=24e-6,
     on_chip=(
         OnChip(name="SM", bytes=108 * 192 * KIB, units=108, bytes_per_s=19e12),
         OnChip(name="L2", bytes=40 * MB, bytes_per_s=5120 * 1.41e9),
@@ -47,7 +49,8 @@ A100_80GB = Chip(
         Source("interconnect", Mark.SECONDARY, _A100 + ": NVSwitch joins eight"),
         *_each(f"{_BASE} host_link_bytes_per_s", Mark.SECONDARY, _A100),
         Source("link_bytes_per_s", Mark.SECONDARY, _A100 + ": 12 NVLink3 links, 300 GB/s each way in total"),
-        Source("hop_s", Mark.DERIVED, "half of the all-reduce floor of about 16 us, Vidur profiles of a DGX A100"),
+        Source("hop_s", Mark.DERIVED, _VIDUR + ": all-reduce of a small array on 2 GPUs in 10 us, there and back"),
+        Source("network_hop_s", Mark.DERIVED, _VIDUR + ": 43 us of an all-reduce on two servers, 27 us of a send"),
         Source("node_chips", Mark.SECONDARY, _A100 + ": eight behind NVSwitch"),
         Source("network_bytes_per_s", Mark.VERIFIED, "FasterTransformer docs/gpt_guide.md: " + _POD),
         Source("on_chip", Mark.SECONDARY, _A100_L2 + "SRAM of 19 TB/s in FlashAttention, as quoted"),
@@ -68,12 +71,13 @@ H100 = Chip(
     hbm_bytes=80e9,
     hbm_bytes_per_s=3350e9,
     link_bytes_per_s=450e9,
-    hop_s=8e-6,
+    hop_s=5e-6,
     axes=1,
     ring_chips=1,
     node_chips=8,
     host_link_bytes_per_s=64e9,
     network_bytes_per_s=50e9,
+    network_hop_s=24e-6,
     on_chip=(
         OnChip(name="SM", bytes=132 * 228 * KIB, units=132),
         OnChip(name="L2", bytes=50 * MB),
@@ -81,7 +85,7 @@ H100 = Chip(
     sources=(
         Source("interconnect", Mark.SECONDARY, _H100 + ": NVSwitch joins eight"),
         *_each(f"{_BASE} fp8_flops_per_s link_bytes_per_s host_link_bytes_per_s on_chip", Mark.SECONDARY, _H100),
-        Source("hop_s", Mark.ASSUMED, "as on the A100"),
+        *_each("hop_s network_hop_s", Mark.ASSUMED, "as on the A100"),
         Source("node_chips", Mark.SECONDARY, _H100 + ": eight behind NVSwitch"),
         Source("network_bytes_per_s", Mark.RECALLED, "general knowledge: eight 400 Gb/s ports per node"),
         *_SWITCHED,
@@ -111,7 +115,7 @@ RTX_4090 = Chip(
     hbm_bytes=24e9,
     hbm_bytes_per_s=1008e9,
     link_bytes_per_s=32e9,
-    hop_s=8e-6,
+    hop_s=5e-6,
     axes=1,
     ring_chips=1,
     node_chips=8,

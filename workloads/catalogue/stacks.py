@@ -1,117 +1,209 @@
-"""How well a software stack uses a family of chips: one table in which every number bears its source and mark."""
+"""The one table of stacks, in which every number bears its source and mark."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from topology.errors import refuse
 from workloads.catalogue.chip import Chip
+from workloads.catalogue.model import Model
+from workloads.catalogue.stack import StackConstants
 from workloads.provenance import Mark, Source
 
-
-@dataclass(frozen=True, kw_only=True)
-class StackConstants:
-    """How well one software stack uses one chip family: shares of the catalogue's peaks, and a fixed time per layer.
-
-    `knee` is the power of the norm that joins compute and weight reading: 2 is a soft knee, large values a sharp one.
-    At most three of the constants are fitted; `sources` says which, and on what.
-    """
-
-    family: str
-    stack: str
-    matmul_efficiency: float
-    network_efficiency: float
-    hbm_efficiency: float
-    layer_fixed_s: float
-    knee: float
-    sources: tuple[Source, ...]
-
-    def __post_init__(self) -> None:
-        """Refuse shares outside (0, 1], a negative fixed time or a knee below 1."""
-        shares = (self.matmul_efficiency, self.network_efficiency, self.hbm_efficiency)
-        if not all(0 < share <= 1 for share in shares):
-            raise ValueError("efficiencies must lie in (0, 1]")
-        if self.layer_fixed_s < 0 or self.knee < 1:
-            raise ValueError("layer_fixed_s must not be negative, and knee at least 1")
-
-
 _BOOK = "JAX scaling book, chapter on TPUs"
-_POPE_FIT = (
-    "fitted on Pope et al., TPU v4: the seven rows seen in secondary texts (full weight) and sixteen recalled ones "
-    "(a quarter of the weight in the squares; batch 4 left out), least squares of the logarithms"
+_POPE_FIT = "fitted on every second row of Pope et al., TPU v4 (prefill and decode apart; batch 4 left out)"
+_FT_FIT = "fitted on every second row of each table of FasterTransformer, A100-80GB, tensor-parallel"
+_LMDEPLOY_FIT = (
+    "fitted on every second row of each table of lmdeploy 0.1.0a1, A100-80GB (those past its memory left out)"
 )
-_LMDEPLOY_FIT = "fitted on lmdeploy 0.1.0a1, Llama-2 70B, TP4, fp16: sixteen times per output token, batch 1 to 64"
+_VIDUR = "Vidur profiles of A100-80GB servers"
+
+
+def _each(fields: str, mark: Mark, text: str) -> tuple[Source, ...]:
+    return tuple(Source(field, mark, text) for field in fields.split())
+
 
 TPU_JAX = StackConstants(
     family="tpu",
     stack="jax_partitioned",
-    matmul_efficiency=0.79,
+    matmul_efficiency=0.81,
     network_efficiency=0.82,
     hbm_efficiency=0.90,
-    layer_fixed_s=1.12e-4,
+    attention_efficiency=0.81,
+    kv_efficiency=0.90,
+    layer_fixed_s=7.8e-5,
+    hop_s=2.57e-6,
     knee=2.0,
+    all_logits=True,
     sources=(
-        Source("matmul_efficiency", Mark.FITTED, _POPE_FIT),
+        *_each("matmul_efficiency layer_fixed_s hop_s", Mark.FITTED, _POPE_FIT),
+        Source("attention_efficiency", Mark.ASSUMED, "as other products, as FlashAttention-2 does on an A100"),
         Source("network_efficiency", Mark.VERIFIED, _BOOK + ": measured all-gather at 0.82 of the link speed (v5e)"),
-        Source("hbm_efficiency", Mark.ASSUMED, "nine tenths of the peak (the fit would go to 1)"),
-        Source("layer_fixed_s", Mark.FITTED, _POPE_FIT),
+        *_each("hbm_efficiency kv_efficiency", Mark.ASSUMED, "nine tenths of the peak (a free fit would go to 1)"),
         Source("knee", Mark.ASSUMED, "2-norm: fits decode better than a sharp maximum"),
+        *_each("collective_fixed_s pass_fixed_s sequence_fixed_s", Mark.ASSUMED, "none beside hops and layers"),
+        *_each("prompt_layer_fixed_s shared_kv_reads tiled_attention", Mark.ASSUMED, "one compiled program"),
+        Source("elementwise_passes", Mark.ASSUMED, "none: the compiler fuses them into their neighbours"),
+        Source("all_logits", Mark.VERIFIED, "google-research/scaling_transformer_inference_efficiency"),
+        Source("micro_batch_tokens", Mark.ASSUMED, "no pipeline was measured"),
     ),
 )
-"""Seven seen rows: mean error 4 %, worst 10 %. Recalled rows, batch 4 left out: prefill mean 2.5 % (worst 5 %), decode
-mean 3.5 % (worst 8 %). Two constants are fitted; these rows hardly tell network from matrix efficiency."""
 
-A100_LMDEPLOY = StackConstants(
+_MEASURED_A100 = (
+    Source("matmul_efficiency", Mark.DERIVED, _VIDUR + ": products of 4,096 tokens reach 0.71 to 0.82 of the peak"),
+    Source("network_efficiency", Mark.DERIVED, _VIDUR + ": 191 of 300 GB/s from 16 to 64 MB, all-reduce over eight"),
+    Source("hbm_efficiency", Mark.DERIVED, _VIDUR + ": weights of a layer stream at 0.75 of the peak"),
+    Source("layer_fixed_s", Mark.DERIVED, _VIDUR + ": norms, rotation, activation and sum of 1 token take 24 us"),
+    Source("elementwise_passes", Mark.ASSUMED, "norms, sums, biases and transposes of a layer, three kernels of four"),
+    Source("kv_efficiency", Mark.ASSUMED, "long contiguous reads, a little better than weights"),
+    Source("knee", Mark.DERIVED, _VIDUR + ": products of 64 to 256 tokens follow a 3-norm"),
+    Source("prompt_layer_fixed_s", Mark.ASSUMED, "none beside that of a layer"),
+    Source("all_logits", Mark.ASSUMED, "logits for the last token alone"),
+    Source("shared_kv_reads", Mark.ASSUMED, "each query head reads K and V, from L2, in decode kernels of 2023"),
+    Source(
+        "micro_batch_tokens",
+        Mark.VERIFIED,
+        "FasterTransformer, nccl_utils.cc: local batches are halved down to 2,048 tokens (later to 1,024)",
+    ),
+)
+
+A100_FASTERTRANSFORMER = StackConstants(
     family="a100",
+    stack="fastertransformer",
+    models=("mt_nlg_530b", "gpt_20b", "gpt_6_7b"),
+    matmul_efficiency=0.72,
+    network_efficiency=0.64,
+    hbm_efficiency=0.755,
+    attention_efficiency=0.045,
+    kv_efficiency=0.85,
+    layer_fixed_s=2.0e-5,
+    collective_fixed_s=1.2e-5,
+    pass_fixed_s=1.66e-3,
+    sequence_fixed_s=3.9e-5,
+    elementwise_passes=10.0,
+    knee=3.0,
+    shared_kv_reads=False,
+    tiled_attention=False,
+    micro_batch_tokens=2048,
+    sources=(
+        *_MEASURED_A100,
+        *_each("collective_fixed_s pass_fixed_s sequence_fixed_s", Mark.FITTED, _FT_FIT),
+        Source("attention_efficiency", Mark.DERIVED, "GPT-6.7B: 512 tokens of prompt against 128 at equal tokens"),
+        Source("tiled_attention", Mark.ASSUMED, "products and softmax of a prompt as kernels of their own"),
+    ),
+)
+
+
+def _megatron_sources() -> tuple[Source, ...]:
+    own = {field: Source(field, Mark.FITTED, _FT_FIT) for field in ("pass_fixed_s", "prompt_layer_fixed_s")}
+    same = {
+        field: Source(field, Mark.ASSUMED, "as in the other tables")
+        for field in ("collective_fixed_s", "sequence_fixed_s")
+    }
+    changed = {**own, **same}
+    return tuple(changed.get(source.field, source) for source in A100_FASTERTRANSFORMER.sources)
+
+
+A100_MEGATRON_TABLES = replace(
+    A100_FASTERTRANSFORMER,
+    stack="fastertransformer_megatron_tables",
+    models=("gpt3_175b", "gpt_89b"),
+    pass_fixed_s=3.1e-3,
+    prompt_layer_fixed_s=1.53e-3,
+    sources=_megatron_sources(),
+)
+"""The tables of GPT-175B and GPT-89B hold some two passes per request more than the same guide's tables of 530B, 20B
+and 6.7B, whatever the batch: they were measured otherwise, so they have a stack of their own."""
+
+A100_LMDEPLOY = replace(
+    A100_FASTERTRANSFORMER,
     stack="lmdeploy",
-    matmul_efficiency=0.70,
-    network_efficiency=0.56,
-    hbm_efficiency=0.57,
+    models=("llama2_7b", "llama2_13b", "llama2_70b"),
+    attention_efficiency=0.5,
+    collective_fixed_s=0.95e-5,
+    pass_fixed_s=4.1e-4,
+    sequence_fixed_s=0.0,
+    tiled_attention=True,
+    sources=(
+        *_MEASURED_A100,
+        *_each("collective_fixed_s pass_fixed_s", Mark.FITTED, _LMDEPLOY_FIT),
+        Source("sequence_fixed_s", Mark.ASSUMED, "none: greedy choice"),
+        Source("attention_efficiency", Mark.SECONDARY, "FlashAttention: 0.25 to 0.73 of the peak"),
+        Source("tiled_attention", Mark.ASSUMED, "fused attention in the prompt"),
+    ),
+)
+
+
+_VLLM_FIT = "fitted on 150 requests that vLLM 0.19 served on an RTX 4090: times to first and to later tokens"
+
+RTX_4090_VLLM = StackConstants(
+    family="rtx_4090",
+    stack="vllm",
+    models=("llama3_1_8b",),
+    matmul_efficiency=0.80,
+    network_efficiency=0.64,
+    hbm_efficiency=0.845,
+    attention_efficiency=0.80,
+    kv_efficiency=0.845,
     layer_fixed_s=0.0,
     knee=2.0,
     sources=(
-        Source(
-            "matmul_efficiency", Mark.VERIFIED, "Vidur profiles, A100-80GB: plateau of linear layers near 0.7 of peak"
+        *_each("matmul_efficiency hbm_efficiency", Mark.FITTED, _VLLM_FIT),
+        *_each("attention_efficiency kv_efficiency", Mark.ASSUMED, "as other products, as weights"),
+        Source("layer_fixed_s", Mark.FITTED, _VLLM_FIT + "; at its bound"),
+        *_each("network_efficiency micro_batch_tokens", Mark.ASSUMED, "as on the A100"),
+        Source("knee", Mark.ASSUMED, "2-norm"),
+        *_each(
+            "collective_fixed_s pass_fixed_s sequence_fixed_s prompt_layer_fixed_s elementwise_passes all_logits",
+            Mark.ASSUMED,
+            "none: in the shares",
         ),
-        Source("network_efficiency", Mark.DERIVED, "Vidur profiles: all-reduce bus bandwidth 167 GB/s of 300"),
-        Source("hbm_efficiency", Mark.FITTED, _LMDEPLOY_FIT),
-        Source(
-            "layer_fixed_s", Mark.FITTED, _LMDEPLOY_FIT + "; at its bound: the floor of the collectives explains it all"
-        ),
-        Source("knee", Mark.ASSUMED, "2-norm: fits A100 decode better than a sharp maximum"),
+        *_each("shared_kv_reads tiled_attention", Mark.ASSUMED, "kernels of 2025"),
     ),
 )
-"""A first cut: decode rows of the fit within 14 %, mean 6 %; the first token of a prompt of 128 is 47 % too early."""
 
-
-def _as_on_the_a100(family: str) -> StackConstants:
-    """The shares of the A100's stack on another family of GPUs, until something is measured there."""
-    text = "as fitted or measured on the A100"
-    listed = tuple(Source(source.field, Mark.ASSUMED, text) for source in A100_LMDEPLOY.sources)
-    return replace(A100_LMDEPLOY, family=family, stack="as_on_a100", sources=listed)
-
-
-CONSTANTS = MappingProxyType(
-    {
-        (entry.family, entry.stack): entry
-        for entry in (TPU_JAX, A100_LMDEPLOY, _as_on_the_a100("h100"), _as_on_the_a100("rtx_4090"))
-    }
+H100_AS_A100 = replace(
+    A100_LMDEPLOY,
+    family="h100",
+    stack="as_on_a100",
+    models=(),
+    shared_kv_reads=True,
+    sources=tuple(Source(source.field, Mark.ASSUMED, "as on the A100") for source in A100_LMDEPLOY.sources),
 )
-"""The one table of constants, by (chip family, software stack)."""
+"""The shares of the A100's stack, until something is measured on an H100."""
 
-DEFAULT_STACKS = MappingProxyType(
-    {"tpu": "jax_partitioned", "a100": "lmdeploy", "h100": "as_on_a100", "rtx_4090": "as_on_a100"}
+STACKS = (
+    TPU_JAX,
+    A100_LMDEPLOY,
+    A100_FASTERTRANSFORMER,
+    A100_MEGATRON_TABLES,
+    H100_AS_A100,
+    RTX_4090_VLLM,
 )
+"""The first of a family is its usual one."""
+
+CONSTANTS = MappingProxyType({(entry.family, entry.stack): entry for entry in STACKS})
+"""The same by (chip family, software stack)."""
 
 
-def constants_of(chip: Chip, stack: str | None = None) -> StackConstants:
-    """The constants of `stack` (by default the family's usual one) on `chip`; InputError lists what is known."""
-    name = stack or DEFAULT_STACKS.get(chip.family, "")
+def constants_of(chip: Chip, stack: str | None = None, model: Model | None = None) -> StackConstants:
+    """The constants of `stack` on `chip`; InputError lists what is known.
+
+    Without a stack: the one with which `model` was measured on such chips, else the family's usual one.
+    """
+    of_family = [entry for entry in STACKS if entry.family == chip.family]
+    if stack is None and of_family:
+        key = model.key if model is not None else None
+        return next((entry for entry in of_family if key in entry.models), of_family[0])
     try:
-        return CONSTANTS[chip.family, name]
+        return CONSTANTS[chip.family, stack or ""]
     except KeyError:
-        known = ", ".join(stack for family, stack in CONSTANTS if family == chip.family)
+        known = ", ".join(entry.stack for entry in of_family) or f"a chip of {', '.join(_families())}"
         raise refuse(
-            "stack", f"{name!r} is not known for chips of family {chip.family}", f"write one of {known}"
+            "stack", f"{stack!r} is not known for chips of family {chip.family}", f"write one of {known}"
         ) from None
+
+
+def _families() -> list[str]:
+    return list(dict.fromkeys(entry.family for entry in STACKS))

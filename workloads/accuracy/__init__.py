@@ -1,0 +1,1 @@
+"""Published times beside computed ones: rows with source and mark, and the errors of the costs against them."""

@@ -1,0 +1,239 @@
+"""One pass in full: seconds by part, the bounds around them, what binds, MFU, bytes by level and kind.
+
+Decode: one step of `batch` sequences that each read `context` tokens. Prefill: the whole prompt of `context` tokens of
+each of `batch` sequences. All functions broadcast over batch and context.
+
+A pipeline of s stages sends m micro-batches through: (m + s - 1) / s passes of a micro-batch, and as many sends less
+one. Micro-batches follow FasterTransformer: a batch that s divides is split s ways, then halved while a part carries
+more tokens than the stack's limit and is even.
+
+Bounds. Lower: all parts overlapped, every chip at the catalogue's peaks, collectives at full rate and the chip's own
+time of a hop. Upper: all parts one after the other, at the stack's shares. MFU as Pope et al. define it: 2 N tokens /
+(time x chips x peak), N the nominal parameters that a token meets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workloads.catalogue.model import BF16_BYTES, Part
+from workloads.collectives import nodes
+from workloads.costs.layouts import Layout
+from workloads.costs.replica import PassPart, ReplicaCosts, Tokens
+from workloads.costs.traffic import Bytes, times, traffic_of_pass
+from workloads.costs.transfers import Floats, hops_of
+
+
+class Phase(StrEnum):
+    """Which kind of pass."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+PARTS_OF_PASS = (*(part.value for part in PassPart), "kv_read", "attention", "sends")
+"""Keys of the breakdown: parts of the tokens, reads of the cache, attention over prompts, sends between stages."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PassCost:
+    """Cost of passes; every array has the common shape of batch and context.
+
+    `bytes`: by level (`hbm`, `ici` or `nvlink`, `network`, `host_link`, on-chip memories by name) and kind (`weights`,
+    `kv_read`, `kv_written`, `activations`), over all chips of the replica.
+    """
+
+    seconds: Floats
+    lower_bound_s: Floats
+    upper_bound_s: Floats
+    binds: NDArray[np.str_]
+    mfu: Floats
+    breakdown_s: dict[str, Floats]
+    bytes: Bytes
+
+
+class _MicroBatch(NamedTuple):
+    """Sequences of a micro-batch, how many of them, and how many passes of one the whole pass takes."""
+
+    sequences: Tokens
+    parts: Tokens
+    passes: Floats
+
+
+def pass_cost(
+    replica: ReplicaCosts,
+    phase: Phase,
+    batch: ArrayLike,
+    context: ArrayLike,
+    layout: Layout = Layout.WEIGHT_STATIONARY_2D,
+    stages: int = 1,
+) -> PassCost:
+    """Cost of one pass of `batch` sequences at `context` tokens each (arrays broadcast) on a replica of stages."""
+    sequences, length = _checked(phase, batch, context)
+    micro = micro_batches(sequences, length if phase is Phase.PREFILL else np.ones_like(length), stages, replica)
+    parts = _parts(replica, phase, micro, length, layout, stages)
+    ideal, serial = _bounds(replica, phase, micro.sequences, length, layout)
+    seconds = np.asarray(sum(parts.values()))
+    names, stacked = np.array(list(parts)), np.stack(list(parts.values()))
+    tokens = sequences * (length if phase is Phase.PREFILL else 1)
+    model, chips = replica.model, replica.chips * stages
+    idle = sum(each.parameters - each.active_parameters for each in model.matrices)
+    flops = 2.0 * (model.parameters - idle) * tokens
+    knees = parts[PassPart.COMPUTE] + parts[PassPart.WEIGHTS]
+    return PassCost(
+        seconds=seconds,
+        lower_bound_s=ideal * micro.passes,
+        upper_bound_s=seconds - knees + serial * micro.passes,
+        binds=names[np.argmax(stacked, axis=0)],
+        mfu=flops / (seconds * chips * replica.chip.peak_flops_per_s),
+        breakdown_s=parts,
+        bytes=_bytes(replica, phase, micro, length, layout, stages),
+    )
+
+
+def pass_seconds(
+    replica: ReplicaCosts,
+    phase: Phase,
+    batch: ArrayLike,
+    context: ArrayLike,
+    layout: Layout = Layout.WEIGHT_STATIONARY_2D,
+    stages: int = 1,
+) -> Floats:
+    """The seconds of `pass_cost` alone."""
+    sequences, length = _checked(phase, batch, context)
+    micro = micro_batches(sequences, length if phase is Phase.PREFILL else np.ones_like(length), stages, replica)
+    return np.asarray(sum(_parts(replica, phase, micro, length, layout, stages).values()))
+
+
+def _checked(phase: Phase, batch: ArrayLike, context: ArrayLike) -> tuple[Tokens, Tokens]:
+    sequences, length = np.broadcast_arrays(np.asarray(batch, np.int64), np.asarray(context, np.int64))
+    if sequences.size and (sequences.min() < 1 or length.min() < (1 if phase is Phase.PREFILL else 0)):
+        raise ValueError("a pass needs at least 1 sequence, and a prefill at least 1 token")
+    return sequences, length
+
+
+def micro_batches(sequences: Tokens, tokens_each: Tokens, stages: int, replica: ReplicaCosts) -> _MicroBatch:
+    """How a batch goes through the stages; see the module's text."""
+    if stages == 1:
+        ones = np.ones_like(sequences)
+        return _MicroBatch(sequences, ones, ones.astype(np.float64))
+    part = np.where(sequences % stages == 0, sequences // stages, sequences)
+    limit = replica.constants.micro_batch_tokens
+    while np.any(more := (part * tokens_each > limit) & (part % 2 == 0)):
+        part = np.where(more, part // 2, part)
+    count = sequences // part
+    return _MicroBatch(part, count, (count + stages - 1) / stages)
+
+
+def _parts(
+    replica: ReplicaCosts, phase: Phase, micro: _MicroBatch, length: Tokens, layout: Layout, stages: int
+) -> dict[str, Floats]:
+    """Seconds by part of the whole pass."""
+    prompt, sequences = phase is Phase.PREFILL, micro.sequences
+    tokens = np.asarray(sequences * length if prompt else sequences)
+    by_part = replica.breakdown_s(layout, tokens, prompt=prompt, sequences=sequences)
+    parts = {part.value: seconds * micro.passes for part, seconds in by_part.items()}
+    zero = np.zeros(tokens.shape)
+    reads = replica.kv_read_s_per_token(tokens) * sequences * attended_tokens(replica, length)
+    parts["kv_read"] = zero if prompt else reads * micro.passes
+    pairs = sequences * prompt_pairs(replica, length) * micro.passes
+    parts["attention"] = replica.prefill_pair_s() * pairs if prompt else zero
+    parts["sends"] = _send_s(replica, phase, sequences, length, stages) * (micro.parts + stages - 2)
+    return parts
+
+
+def _bounds(
+    replica: ReplicaCosts, phase: Phase, sequences: Tokens, length: Tokens, layout: Layout
+) -> tuple[Floats, Floats]:
+    """Of one pass through all layers: seconds with all overlapped at the peaks; computing, then reading weights."""
+    prompt, constants, chip = phase is Phase.PREFILL, replica.constants, replica.chip
+    tokens = np.asarray(sequences * length if prompt else sequences)
+    logits = tokens if prompt and constants.all_logits else sequences
+    compute, memory, serial = (np.zeros(tokens.shape) for _ in range(3))
+    for matrix in replica.model.matrices:
+        rows = logits if matrix.part is Part.EMBEDDING else tokens
+        read = replica.read_s(matrix, rows)
+        compute, memory = compute + replica.compute_s(matrix, rows), memory + read
+        padded = replica.compute_s(matrix, replica.padded(layout, rows))
+        serial = serial + padded / constants.matmul_efficiency + read / constants.hbm_efficiency
+    if prompt:
+        causal = prompt_pairs(replica, length)
+        if not constants.tiled_attention:
+            causal = causal * (length + 1) / (2 * length)
+        compute = compute + replica.prefill_pair_s() * constants.attention_efficiency * sequences * causal
+    else:
+        read_tokens = sequences * attended_tokens(replica, length)
+        memory = memory + replica.kv_bytes_per_chip(tokens) * read_tokens / chip.hbm_bytes_per_s
+    transfers = replica.transfers(layout, tokens, prompt=prompt)
+    wire = compute * 0.0 + sum(each.bandwidth_s(chip) for each in transfers)
+    hops_s = max((each.floor_s(chip) for each in transfers), default=0.0)
+    return np.maximum.reduce([compute, memory, wire, np.full(tokens.shape, hops_s)]), serial
+
+
+def attended_tokens(replica: ReplicaCosts, length: Tokens) -> Floats:
+    """Tokens that the mean layer reads of a context of `length`: layers with a sliding window at most their window."""
+    window = replica.model.window
+    if window is None:
+        return np.asarray(length, dtype=np.float64)
+    local = window.layers / replica.model.layers
+    return np.asarray((1.0 - local) * length + local * np.minimum(length, window.tokens))
+
+
+def prompt_pairs(replica: ReplicaCosts, length: Tokens) -> Floats:
+    """(query, key) pairs of a prompt of `length` tokens, the mean over layers; all of them where attention is naive."""
+    whole = np.asarray(length, dtype=np.float64)
+    if not replica.constants.tiled_attention:
+        return whole**2
+    pairs = whole * (whole + 1) / 2
+    window = replica.model.window
+    if window is None:
+        return pairs
+    local, width = window.layers / replica.model.layers, np.minimum(whole, window.tokens)
+    return np.asarray((1.0 - local) * pairs + local * (width * (width + 1) / 2 + (whole - width) * width))
+
+
+def _send_s(replica: ReplicaCosts, phase: Phase, sequences: Tokens, length: Tokens, stages: int) -> Floats:
+    """Seconds of sending one micro-batch's activations to the next stage, each chip its share."""
+    if stages == 1:
+        return np.zeros(sequences.shape)
+    tokens = np.asarray(sequences * length if phase is Phase.PREFILL else sequences, dtype=np.float64)
+    chip, share = replica.chip, BF16_BYTES * tokens * replica.model.d_model / replica.chips
+    if stages_share_a_node(replica, stages) or chip.network_bytes_per_s is None:
+        return np.asarray(share / (chip.link_bytes_per_s * replica.constants.network_efficiency) + chip.hop_s)
+    rate = chip.network_bytes_per_s * replica.constants.network_efficiency
+    return np.asarray(share / rate + (chip.network_hop_s or chip.hop_s))
+
+
+def stages_share_a_node(replica: ReplicaCosts, stages: int) -> bool:
+    """Whether all stages lie behind one switch."""
+    node = replica.chip.node_chips
+    return node is None or replica.chips * stages <= node
+
+
+def _bytes(
+    replica: ReplicaCosts, phase: Phase, micro: _MicroBatch, length: Tokens, layout: Layout, stages: int
+) -> Bytes:
+    """Bytes of a whole pass: those of a micro-batch, as often as there are some, and what goes between stages."""
+    prompt = phase is Phase.PREFILL
+    attended = np.zeros(length.shape) if prompt else attended_tokens(replica, length)
+    one = traffic_of_pass(replica, layout, micro.sequences, length, attended, prompt=prompt)
+    found = times(one, micro.parts.astype(np.float64))
+    if stages > 1:
+        tokens = micro.sequences * micro.parts * (length if prompt else 1)
+        near = stages_share_a_node(replica, stages)
+        level = "nvlink" if near and nodes(replica.chip, replica.network) == 1 else "network"
+        sent = BF16_BYTES * tokens * replica.model.d_model * float(stages - 1)
+        kinds = found.setdefault(level, {})
+        kinds["activations"] = kinds.get("activations", np.zeros(tokens.shape)) + sent
+    return found
+
+
+def latency_hops(replica: ReplicaCosts, phase: Phase, batch: int, context: int, layout: Layout) -> float:
+    """Hops of all collectives of one pass, one after the other: what more chips can not make parallel."""
+    tokens = np.array([batch * context if phase is Phase.PREFILL else batch], dtype=np.int64)
+    return hops_of(replica.transfers(layout, tokens, prompt=phase is Phase.PREFILL), replica.chip)

@@ -1,0 +1,103 @@
+"""Bytes of one pass by memory level and kind, over all chips of a replica.
+
+* HBM: weights once per pass; reads of the cache (replicated ones too); what is written to it; activations in and out of
+  each product, of the stack's own kernels, and of attention over prompts (naive or tiled).
+* Links: what each chip takes in of every collective. Beyond one node, one hop of a ring in n / nodes crosses.
+* The memory next to the arithmetic (SM, VMEM): operands of products in tiles of 128, the cache once per query head of a
+  group where the stack reads it so. A last level (L2): all of HBM's traffic, and those repeated reads.
+* Host link: token numbers, four bytes each, in and out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workloads.catalogue.chip import Interconnect
+from workloads.catalogue.model import BF16_BYTES, Part
+from workloads.collectives import nodes
+from workloads.costs.attention_io import AttentionIo
+from workloads.costs.layouts import Layout
+from workloads.costs.replica import ReplicaCosts, Tokens
+from workloads.costs.transfers import Carries, Floats
+
+Kinds = dict[str, Floats]
+Bytes = dict[str, Kinds]
+
+TILE = 128
+"""Rows and columns of a tile of a matrix product: an MXU, or the usual tile of an SM."""
+TOKEN_NUMBER_BYTES = 4.0
+
+
+def times(traffic: Bytes, factor: Floats) -> Bytes:
+    """The same traffic `factor` times."""
+    return {level: {kind: value * factor for kind, value in kinds.items()} for level, kinds in traffic.items()}
+
+
+def traffic_of_pass(
+    replica: ReplicaCosts, layout: Layout, sequences: Tokens, length: Tokens, attended: Floats, *, prompt: bool
+) -> Bytes:
+    """Bytes by level and kind of one pass; `attended`: tokens of cache that each sequence of a decode reads."""
+    tokens = np.asarray(sequences * length if prompt else sequences)
+    logits = tokens if prompt and replica.constants.all_logits else sequences
+    held = replica.model.kv_bytes_per_token(replica.kv_value_bytes) * replica.kv_replication
+    written = held * tokens.astype(np.float64)
+    read = written if prompt else held * sequences * attended
+    hbm: Kinds = {
+        "weights": np.zeros(tokens.shape),
+        "kv_read": read,
+        "kv_written": written,
+        "activations": replica.chips * replica.elementwise_bytes(layout, tokens),
+    }
+    near: Kinds = {name: np.zeros(tokens.shape) for name in ("weights", "activations")}
+    outer, inner = replica.shares(layout)
+    for matrix in replica.model.matrices:
+        rows = np.asarray((logits if matrix.part is Part.EMBEDDING else tokens), dtype=np.float64)
+        hbm["weights"] = hbm["weights"] + replica.read_bytes(matrix, rows.astype(np.int64))
+        into, out = (outer, inner) if matrix.outgoing else (inner, outer)
+        wide = matrix.rows * replica.chips / into + matrix.columns * replica.chips / out
+        hbm["activations"] = hbm["activations"] + BF16_BYTES * matrix.layers * matrix.used * rows * wide
+        near["weights"] = near["weights"] + matrix.active_parameters * replica.weight_value_bytes * np.ceil(rows / TILE)
+        tiles = matrix.layers * matrix.used * matrix.rows * np.ceil(matrix.columns / TILE)
+        near["activations"] = near["activations"] + BF16_BYTES * rows * tiles
+    if prompt:
+        hbm["activations"] = hbm["activations"] + _prompt_attention(replica, sequences, length)
+    repeated = read * (1.0 if prompt else replica.kv_reads_per_value)
+    found: Bytes = {"hbm": hbm, **_links(replica, layout, tokens, prompt=prompt)}
+    levels = replica.chip.on_chip
+    if levels:
+        found[levels[0].name.lower()] = {**near, "kv_read": repeated, "kv_written": written}
+    if len(levels) > 1 and replica.chip.interconnect is Interconnect.SWITCH:
+        found[levels[-1].name.lower()] = {**hbm, "kv_read": repeated}
+    numbers = TOKEN_NUMBER_BYTES * ((tokens if prompt else sequences) + sequences).astype(np.float64)
+    return {**found, "host_link": {"activations": numbers}}
+
+
+def _prompt_attention(replica: ReplicaCosts, sequences: Tokens, length: Tokens) -> Floats:
+    """Bytes of attention over prompts beside the cache: tiled by the on-chip size, or scores through HBM."""
+    model, constants = replica.model, replica.constants
+    each = np.empty(length.shape)
+    for index, tokens in np.ndenumerate(length):
+        io = AttentionIo(tokens=int(tokens), head_dim=model.query_width // model.padded_heads)
+        if not constants.tiled_attention:
+            each[index] = io.naive_bytes()
+        elif replica.chip.nearest is None:
+            each[index] = 4 * BF16_BYTES * tokens * io.head_dim
+        else:
+            each[index] = io.tiled_bytes(replica.chip)
+    return each * sequences * model.padded_heads * model.layers
+
+
+def _links(replica: ReplicaCosts, layout: Layout, tokens: Tokens, *, prompt: bool) -> Bytes:
+    """What chips take in over links, and over the network where a replica has several nodes."""
+    chip, network = replica.chip, replica.network
+    moved: Kinds = {carries.value: np.zeros(tokens.shape) for carries in Carries}
+    for each in replica.transfers(layout, tokens, prompt=prompt):
+        moved[each.carries.value] = moved[each.carries.value] + each.bytes_per_chip * replica.chips
+    if chip.interconnect is Interconnect.TORUS:
+        return {"ici": moved, "network": {"activations": np.zeros(tokens.shape)}}
+    count = nodes(chip, network)
+    crossing = count / replica.chips if count > 1 else 0.0
+    return {
+        "nvlink": {kind: value * (1.0 - crossing) for kind, value in moved.items()},
+        "network": {kind: value * crossing for kind, value in moved.items()},
+    }

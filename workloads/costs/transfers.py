@@ -1,0 +1,182 @@
+"""What moves between the chips of a replica in one pass, by layout: whole arrays, the groups they move in, how often.
+
+Attention. Decode: `heads` moves nothing more; `batch` pays two all-to-alls (queries, keys, values in; the output back);
+`heads_x_batch` likewise where chips are more than K heads; `context` gathers the queries and reduces the parts of the
+output. Prefill: always over heads, and over the queries of the prompt beyond them (whatever is chosen for decode); each
+chip gathers K and V of its heads. Experts lie on chips of their own where there are as many experts as chips
+(two all-to-alls of the tokens' active copies per layer); else each expert is split like a dense block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.catalogue.chip import Chip
+from workloads.catalogue.model import BF16_BYTES, Model
+from workloads.catalogue.stack import StackConstants
+from workloads.collectives import SliceNetwork, all_to_all_terms_s, gather_terms_s, hops, latency_s
+from workloads.costs.layouts import Attention, Layout, axes_of_gathering, block_widths, split_network
+
+Floats = NDArray[np.float64]
+
+
+class Move(StrEnum):
+    """A collective, as far as its cost goes: a reduce-scatter is a gather backwards."""
+
+    GATHER = "gather"
+    ALL_TO_ALL = "all_to_all"
+
+
+class Carries(StrEnum):
+    """What a transfer carries."""
+
+    WEIGHTS = "weights"
+    ACTIVATIONS = "activations"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """`times` collectives of whole arrays of `total_bytes` in groups of `network`, over a whole pass."""
+
+    move: Move
+    network: SliceNetwork
+    total_bytes: Floats
+    times: float
+    carries: Carries = Carries.ACTIVATIONS
+
+    @property
+    def bytes_per_chip(self) -> Floats:
+        """Bytes that one chip takes in."""
+        chips = self.network.chips
+        share = (chips - 1) / chips if self.move is Move.GATHER else (chips - 1) / chips**2
+        return self.times * self.total_bytes * share
+
+    def bandwidth_s(self, chip: Chip) -> Floats:
+        """Seconds at the full rate of the links, without latency."""
+        terms = gather_terms_s if self.move is Move.GATHER else all_to_all_terms_s
+        return self.times * terms(chip, self.network, self.total_bytes)[0]
+
+    def floor_s(self, chip: Chip) -> float:
+        """Least seconds of all its hops, at the chip's own time of a hop."""
+        return self.times * latency_s(chip, self.network) if self.network.chips > 1 else 0.0
+
+    def seconds(self, chip: Chip, constants: StackConstants) -> Floats:
+        """Seconds as the software does it: bytes at its share of the rate, then hops, then its fixed time."""
+        if self.network.chips == 1:
+            return np.zeros_like(self.total_bytes)
+        latency = latency_s(chip, self.network, constants.hop_s) + constants.collective_fixed_s
+        return self.bandwidth_s(chip) / constants.network_efficiency + self.times * latency
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Where a pass runs: the model, the chips of one pipeline stage, the axes of x, how the cache is spread."""
+
+    model: Model
+    chip: Chip
+    network: SliceNetwork
+    x_axes: tuple[int, ...]
+    attention: Attention
+    weight_value_bytes: float
+
+    @property
+    def kv_ways(self) -> int:
+        """Ways that K and V of one token are split over heads: none when sharded by batch, else at most the K heads."""
+        return 1 if self.attention is Attention.BATCH else min(self.network.chips, self.model.kv_shards)
+
+    @property
+    def experts_apart(self) -> bool:
+        """Whether experts lie on chips of their own."""
+        experts = self.model.experts
+        return experts is not None and experts.count >= self.network.chips > 1
+
+    # -- weights meet tokens -----------------------------------------------------------------------------------------
+
+    def weight_transfers(self, layout: Layout, tokens: NDArray[np.int64]) -> list[Transfer]:
+        """The collectives that the layout of the weights needs."""
+        if layout.gathered_axes:
+            return self._gathered(layout, tokens)
+        x_axes = self.x_axes if layout is Layout.WEIGHT_STATIONARY_2D else ()
+        over_x, over_yz = split_network(self.network, x_axes)
+        activations, layers = BF16_BYTES * tokens.astype(np.float64), self.model.layers
+        found: list[Transfer] = []
+        for outgoing, returning in self._pairs():
+            width = activations * (self.model.d_model / over_x.chips)
+            found.append(Transfer(move=Move.GATHER, network=over_yz, total_bytes=width, times=2.0 * layers))
+            for inner in (outgoing, returning):
+                split = activations * (inner / over_yz.chips)
+                found.append(Transfer(move=Move.GATHER, network=over_x, total_bytes=split, times=layers))
+        return found + self._expert_transfers(tokens)
+
+    def _pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of collectives of a layer; experts on chips of their own leave shared ones only, if any."""
+        pairs, experts = block_widths(self.model), self.model.experts
+        if not self.experts_apart or experts is None:
+            return pairs
+        if not experts.shared:
+            return pairs[:1]
+        shared = experts.shared * experts.d_ff
+        return (*pairs[:-1], ((2 if self.model.gated else 1) * shared, shared))
+
+    def _expert_transfers(self, tokens: NDArray[np.int64]) -> list[Transfer]:
+        experts = self.model.experts
+        if not self.experts_apart or experts is None:
+            return []
+        layers = self.model.layers - experts.dense_layers
+        copies = BF16_BYTES * tokens.astype(np.float64) * (experts.active * self.model.d_model)
+        return [Transfer(move=Move.ALL_TO_ALL, network=self.network, total_bytes=copies, times=2.0 * layers)]
+
+    def _gathered(self, layout: Layout, tokens: NDArray[np.int64]) -> list[Transfer]:
+        over_n, rest = split_network(self.network, axes_of_gathering(self.network, layout))
+        held = self.model.layer_parameters * self.weight_value_bytes / rest.chips
+        activations = BF16_BYTES * tokens.astype(np.float64) * (self.model.d_model / over_n.chips)
+        pairs, layers = len(block_widths(self.model)), self.model.layers
+        return [
+            Transfer(
+                move=Move.GATHER,
+                network=over_n,
+                total_bytes=np.full(np.shape(tokens), held),
+                times=layers,
+                carries=Carries.WEIGHTS,
+            ),
+            Transfer(move=Move.GATHER, network=rest, total_bytes=activations, times=2.0 * layers * pairs),
+        ]
+
+    # -- attention ---------------------------------------------------------------------------------------------------
+
+    def attention_transfers(self, layout: Layout, tokens: NDArray[np.int64], *, prompt: bool) -> list[Transfer]:
+        """The collectives that attention needs beyond those of the weights."""
+        model, network, layers = self.model, self.network, float(self.model.layers)
+        activations = BF16_BYTES * tokens.astype(np.float64)
+        query, back, held = model.query_width, model.attention_out_width, model.kv_width
+        found: list[Transfer] = []
+
+        def move(kind: Move, width: float) -> Transfer:
+            return Transfer(move=kind, network=network, total_bytes=activations * width, times=layers)
+
+        beyond_heads = not prompt and self.attention is not Attention.HEADS and network.chips > self.kv_ways
+        if layout.gathered_axes or (beyond_heads and self.attention is not Attention.CONTEXT):
+            found += [move(Move.ALL_TO_ALL, query + held), move(Move.ALL_TO_ALL, back)]
+        elif beyond_heads:
+            found += [move(Move.GATHER, query + held), move(Move.GATHER, back)]
+        if prompt and network.chips > model.kv_shards:
+            shares = max(1.0, model.kv_shards / min(network.chips, model.padded_heads))
+            found.append(move(Move.GATHER, held / model.kv_shards * shares))
+        return found
+
+
+def seconds_of(transfers: list[Transfer], chip: Chip, constants: StackConstants, like: NDArray[np.int64]) -> Floats:
+    """Seconds of transfers one after the other, shaped like the token counts `like`."""
+    total = np.zeros(np.shape(like))
+    for each in transfers:
+        total = total + each.seconds(chip, constants)
+    return total
+
+
+def hops_of(transfers: list[Transfer], chip: Chip) -> float:
+    """Hops of all transfers of a pass, one after the other."""
+    return sum(each.times * hops(chip, each.network) for each in transfers if each.network.chips > 1)
