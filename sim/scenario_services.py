@@ -204,12 +204,12 @@ class ServiceSection(Section):
     layout: Layout = Layout.WEIGHT_STATIONARY_2D
     """How weights meet tokens in a decode pass."""
     prefill_layout: Layout | None = None
-    """The same for passes with prompt tokens; the faster of the two layouts where it is left out."""
+    """The same for passes with prompt tokens; the fastest of all where it is left out."""
     attention: Attention = Attention.HEADS_X_BATCH
-    """How keys and values of a decode step are spread over chips: `heads`, `batch`, `heads_x_batch`."""
-    weights: Literal["bf16", "int8"] = "bf16"
+    """How keys and values of a decode step are spread over chips: `heads`, `batch`, `heads_x_batch`, `context`."""
+    weights: Literal["bf16", "int8", "fp8"] = "bf16"
     """Number format of the weights."""
-    kv: Literal["bf16", "int8"] = "bf16"
+    kv: Literal["bf16", "int8", "fp8"] = "bf16"
     """Number format of the KV cache."""
     cache: Cache = Paged()
     """How the KV cache is given out: `paged` (blocks of 16 tokens), `contiguous` (one piece per request), or
