@@ -8,11 +8,11 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from topology.errors import EnvironmentFault, refuse
@@ -80,25 +80,31 @@ def _import(module: str) -> None:
 def _pool(count: int) -> Iterator[Executor]:
     fork = sys.platform == "linux" and sys.version_info < (3, 12)
     context = multiprocessing.get_context("fork" if fork else "forkserver")
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_become_worker)
-    try:
-        yield pool
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
+    read_end, write_end = context.Pipe(duplex=False)
+    with read_end, write_end:
+        pool = ProcessPoolExecutor(count, mp_context=context, initializer=_become_worker, initargs=(read_end,))
+        try:
+            yield pool
+        except BaseException:
+            write_end.send_bytes(b"end")  # never read: every worker sees that it is there
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        pool.shutdown()
 
 
-def _become_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone: nobody else would end a worker that waits for tasks."""
+def _become_worker(end: Connection) -> None:
+    """Leave Ctrl-C to the parent, and end when it is gone or has no use for the results of this worker any more.
+
+    Nobody else would end a worker that waits for tasks, or is in the midst of one.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(os.getppid(), end), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
+def _end_with(parent: int, end: Connection) -> None:
+    while os.getppid() == parent and not end.poll(0.5):
+        pass
     os._exit(1)
 
 
