@@ -55,21 +55,14 @@ def open_helper(workers: int | None, module: str) -> Iterator[Executor | None]:
     """A process that imports `module` while this one goes on, ready for tasks that need it.
 
     Open it before anything large is imported here, so that it starts at once and both cores are busy from then on. None
-    for one worker, and where pandas is here already: then there is nothing to gain. It is ended at once on any error.
+    for one worker, and where pandas is here already: then there is nothing to gain.
     """
     if worker_count(workers) == 1 or "pandas" in sys.modules:
         yield None
         return
-    others = multiprocessing.active_children()
     with _pool(1) as pool:
         pool.submit(_import, module)
-        helpers = [child for child in multiprocessing.active_children() if child not in others]
-        try:
-            yield pool
-        except BaseException:
-            for helper in helpers:
-                helper.kill()
-            raise
+        yield pool
 
 
 def _import(module: str) -> None:
