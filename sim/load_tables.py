@@ -25,3 +25,36 @@ REQUESTS = TableSpec(
         Column("prefix_block_tokens", DType.INT_OR_NONE, "tokens", "tokens of such a block; blank without prefixes"),
     ),
 )
+LOAD_CURVE = TableSpec(
+    "load_curve",
+    "load of a service with all replicas up, rising; one row more for the goodput rate",
+    (
+        SERVICE,
+        Column("load", DType.FLOAT, "1", "share of the service's capacity"),
+        Column("offered_requests_per_s", DType.FLOAT, "1/s", "requests that arrive"),
+        Column("slo_attainment", DType.FLOAT, "1", "share of offered requests within both limits"),
+        Column("ci_low", DType.FLOAT, "1", "lower end of its 95 % interval; blank where no variation was seen"),
+        Column("ci_high", DType.FLOAT, "1", "upper end of its 95 % interval"),
+        Column("goodput_requests_per_s", DType.FLOAT, "1/s", "requests that arrive and are in time"),
+        Column("tokens_in_time_per_s", DType.FLOAT, "1/s", "tokens of requests in time"),
+        Column("ttft_p50_s", DType.FLOAT, "s", "median time to first token"),
+        Column("ttft_p99_s", DType.FLOAT, "s", "99th percentile of the time to first token"),
+        Column("tpot_p50_s", DType.FLOAT, "s", "median of the mean time per later token"),
+        Column("tpot_p99_s", DType.FLOAT, "s", "99th percentile of the mean time per later token"),
+        Column("itl_p99_s", DType.FLOAT, "s", "99th percentile of the gap between two tokens"),
+        Column("queue", DType.TEXT, "", "stable, backlogged or overloaded"),
+        Column("is_goodput_rate", DType.BOOL, "", "the greatest rate at which `slo.attainment` is kept, to 1 %"),
+        Column("n", DType.INT, "", "windows behind the row"),
+    ),
+)
+LATENCIES = TableSpec(
+    "latencies",
+    "service, load, kind of latency and share",
+    (
+        SERVICE,
+        Column("load", DType.FLOAT, "1", "share of the service's capacity"),
+        Column("measure", DType.TEXT, "", "ttft, tpot, itl (over tokens) or end_to_end"),
+        Column("share", DType.FLOAT, "1", "share of requests (of tokens for itl)"),
+        Column("seconds", DType.FLOAT, "s", "what this share does not exceed"),
+    ),
+)

@@ -82,7 +82,7 @@ SERVICE_UNITS = {
     "batch_mean": "sequences", "kv_occupancy": "1", "chip_s_per_token_in_time": "chip s", "losses_per_day": "1/day",
     "tokens_missed_per_loss": "tokens", "requests_caught_per_loss": "requests",
     "tokens_recomputed_per_loss": "tokens", "queue_stable": "1", "queue_backlogged": "1", "queue_overloaded": "1",
-    "simulated_share": "1",
+    "simulated_share": "1", "goodput_rate_requests_per_s": "1/s",
 }  # fmt: skip
 """Measures of a service with their units."""
 
@@ -144,6 +144,12 @@ MEASURES: dict[str, MeasureName] = {
     **{f"chip_hours_{use}": _of_chip_hours() for use in USES},
     "cubes_for_promise": _of_promise("cubes"),
     **{name: _of_service(unit) for name, unit in SERVICE_UNITS.items()},
+    "goodput_rate_requests_per_s": MeasureName(
+        unit="1/s",
+        needs="serving.load_curve",
+        is_produced=lambda scenario: scenario.serving is not None and scenario.serving.load_curve is not None,
+        sizes=_no_sizes,
+    ),
     **{name: _of_large_job(unit) for name, (unit, _) in LARGE_JOB_MEASURES.items()},
     **{name: _of_operations(unit) for name, (unit, _) in OPERATIONS_MEASURES.items()},
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from sim.load_tables import REQUESTS, SERVICE
+from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.tables import Column, DType, TableSpec, text_of_setting
 
 FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
@@ -288,6 +288,8 @@ SPECS = {
         LEDGER,
         CHIP_HOURS,
         FAILURE_STORY,
+        LOAD_CURVE,
+        LATENCIES,
         REQUESTS,
         OPERATIONS,
         OPERATIONS_CHIP_HOURS,

@@ -141,6 +141,7 @@ SECTIONS = (
     ("spares", "SparesPolicy", ""),
     ("serving", "ServingSection", ""),
     ("serving.windows", "WindowsSection", ""),
+    ("serving.load_curve", "LoadCurveSection", ""),
     ("serving.services.N", "ServiceSection", "N counts from 0; `--set` also takes the service's name."),
     ("serving.services.N.requests.pairs", "LengthPairs", ""),
     ("serving.services.N.requests.sessions", "Sessions", ""),

@@ -162,6 +162,17 @@ class WindowsSection(Section):
     """Requests of the first window with all replicas up that the table `requests` keeps, for `opticube export`."""
 
 
+class LoadCurveSection(Section):
+    """How a service behaves as requests come faster, all replicas up: windows per load, and the goodput rate."""
+
+    loads: Annotated[tuple[Load, ...], Field(min_length=1, max_length=40)] = (0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2)
+    """Shares of the service's capacity, rising; above 1 is overload."""
+    requests: Annotated[int, Field(ge=100, le=10_000_000)] = 20_000
+    """Requests of each window."""
+    replications: Annotated[int, Field(ge=1, le=1_000)] = 2
+    """Independent windows per load; at least 2 give an interval."""
+
+
 class SloSection(Section):
     """The promise to users: a request is in time when it meets both limits."""
 
@@ -303,5 +314,7 @@ class ServingSection(Section):
     `healthy`: all replicas are up all the time."""
     windows: WindowsSection = WindowsSection()
     """How much is simulated token by token."""
+    load_curve: LoadCurveSection | None = None
+    """Attainment, goodput and latencies over the load; left out, none are simulated."""
     services: Annotated[tuple[ServiceSection, ...], Field(min_length=1)]
     """The services; their slices share the pod."""

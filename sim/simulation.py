@@ -44,7 +44,7 @@ from sim.warnings_of_run import run_warnings
 from topology.compilation import load_compiler
 
 Progress = Callable[[int, int, str], None]
-SAME_FOR_FABRICS = ("slice_sizes", "failure_story", "requests")
+SAME_FOR_FABRICS = ("slice_sizes", "failure_story", "requests", "load_curve", "latencies")
 """Called with tasks done, tasks in all (0: not known), and what is being done."""
 
 

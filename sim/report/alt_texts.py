@@ -22,6 +22,8 @@ def alt_text(name: str, tables: Tables) -> str:
         "slice_sizes": _slice_sizes,
         "ledger": _ledger,
         "chip_hours": _chip_hours,
+        "goodput": _goodput,
+        "latencies": _latencies,
     }.get(name)
     return operations_alt(name, tables) if tell is None else tell(tables)
 
@@ -93,6 +95,42 @@ def _slice_sizes(tables: Tables) -> str:
     return (
         "Line charts over slice size, above the 99th percentile of the time to first token with its limit, below the "
         f"chip-seconds per token. {'. '.join(parts)}."
+    )
+
+
+def _goodput(tables: Tables) -> str:
+    table = table_of(tables, "load_curve")
+    parts = []
+    for service in dict.fromkeys(str(name) for name in table["service"]):
+        rows = table[table["service"] == service].sort_values("offered_requests_per_s")
+        first, last = rows.iloc[0], rows.iloc[-1]
+        ends = [
+            f"{percent(float(row['slo_attainment']), 0)} at {float(row['offered_requests_per_s']):.3g} requests/s"
+            for row in (first, last)
+        ]
+        knee = rows.loc[rows["is_goodput_rate"].astype(bool), "offered_requests_per_s"]
+        kept = f"the promise is kept up to {float(knee.iloc[0]):.3g} requests/s" if len(knee) else "no knee was found"
+        parts.append(f"{category_words(service)}: {listed(ends)} in time, {kept}")
+    return (
+        "Line charts over the rate of requests, above the share in time, below requests in time per second. "
+        f"{'. '.join(parts)}. All values are in the table."
+    )
+
+
+def _latencies(tables: Tables) -> str:
+    table = table_of(tables, "latencies")
+    parts = []
+    for service in dict.fromkeys(str(name) for name in table["service"]):
+        rows = table[(table["service"] == service) & (table["measure"] == "ttft") & (table["share"] == 0.5)]
+        rows = rows.sort_values("load")
+        ends = [
+            f"{seconds(float(row['seconds']))} at {percent(float(row['load']), 0)} load"
+            for _, row in rows.iloc[[0, -1]].iterrows()
+        ]
+        parts.append(f"{category_words(service)}: median first token {listed(ends)}")
+    return (
+        "Cumulative distributions of the time to the first token, the time per later token, the gap between tokens and "
+        f"the whole answer, a line per load. {'. '.join(parts)}."
     )
 
 

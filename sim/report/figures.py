@@ -6,6 +6,7 @@ from sim.report.bars import chip_hours_by_use, request_ledger
 from sim.report.context import ReportContext, Tables
 from sim.report.curves import availability_curves, promise_cubes
 from sim.report.ladder import slice_size_ladder
+from sim.report.load_pictures import goodput_over_load, latency_distributions
 from sim.report.operations import cubes_over_time, operations_chip_hours, recovery_waterfall, wait_over_load
 from sim.report.story import failure_story
 from sim.report.style import Panels
@@ -36,6 +37,14 @@ class Plots:
     def slice_sizes(self) -> Panels:
         """Time to first token and cost per token over slice sizes."""
         return slice_size_ladder(self._tables, limits=self._context.limits)
+
+    def goodput(self) -> Panels:
+        """Requests in time over the rate at which they arrive, and the goodput rate."""
+        return goodput_over_load(self._tables, limits=self._context.limits)
+
+    def latencies(self) -> Panels:
+        """Distributions of the latencies, a line per load."""
+        return latency_distributions(self._tables, limits=self._context.limits)
 
     def ledger(self) -> Panels:
         """Where the seconds of a request go."""

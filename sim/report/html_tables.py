@@ -22,6 +22,7 @@ from sim.report.words import (
     host_words,
     number,
     percent,
+    seconds,
 )
 
 BLANK = "–"
@@ -169,6 +170,40 @@ def service_html(tables: Tables) -> HtmlTable:
     return HtmlTable(
         caption="Measures of the services, by host availability, with 95 % intervals",
         heads=["measure, hosts up", *(fabric_words(fabric) for fabric in fabrics)],
+        rows=rows,
+    )
+
+
+def load_curve_html(tables: Tables) -> HtmlTable:
+    """A row per service and load; the goodput rate is marked."""
+    table = table_of(tables, "load_curve")
+    rows = []
+    for _, row in table.iterrows():
+        mark = "greatest rate within the limits, " if bool(row["is_goodput_rate"]) else ""
+        times = [seconds(float(row[name])) for name in ("ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s")]
+        rows.append(
+            [
+                f"{category_words(str(row['service']))}, {mark}load {percent(float(row['load']))}",
+                number(float(row["offered_requests_per_s"])),
+                percent(float(row["slo_attainment"])),
+                number(float(row["goodput_requests_per_s"])),
+                *times,
+                str(row["queue"]),
+            ]
+        )
+    return HtmlTable(
+        caption="Services as requests come faster, all replicas up",
+        heads=[
+            "service, load",
+            "requests/s",
+            "in time",
+            "in time/s",
+            "first token, median",
+            "99th percentile",
+            "per later token, median",
+            "99th percentile",
+            "queue",
+        ],
         rows=rows,
     )
 

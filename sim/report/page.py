@@ -74,6 +74,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("failure", "Tokens through a failure", "failure_story", "failure"),
         section("slice-sizes", "What a bigger slice buys", "slice_sizes", "slice_sizes", _slice_sizes),
         section("services", "Services", "service", "", _services),
+        *([] if is_absent(tables, "load_curve") else _load(section)),
         section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
@@ -189,6 +190,18 @@ def _ledgers(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
 
 def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.chip_hours_html(tables)]
+
+
+def _load(section: MakeSection) -> list[Section]:
+    """What happens as requests come faster; only in runs that asked for it."""
+    return [
+        section("goodput", "Requests in time over the rate", "load_curve", "goodput", _load_curve),
+        section("latencies", "How latencies are spread", "latencies", "latencies"),
+    ]
+
+
+def _load_curve(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [], [tables_of_page.load_curve_html(tables)]
 
 
 def _operations(section: MakeSection) -> list[Section]:

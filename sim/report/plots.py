@@ -17,6 +17,8 @@ from sim.report.context import ServiceLimits, Tables, is_absent
 from sim.report.curves import availability_curves as availability_curves
 from sim.report.curves import promise_cubes as promise_cubes
 from sim.report.ladder import slice_size_ladder as slice_size_ladder
+from sim.report.load_pictures import goodput_over_load as goodput_over_load
+from sim.report.load_pictures import latency_distributions as latency_distributions
 from sim.report.operations import cubes_over_time as cubes_over_time
 from sim.report.operations import load_key
 from sim.report.operations import operations_chip_hours as operations_chip_hours
@@ -40,10 +42,14 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "recovery": ("recovery_stages", "A recovery, stage by stage", recovery_waterfall),
     "cubes": ("cube_story", "The cubes over time", cubes_over_time),
     "wait": ("operations", "Wait over load", wait_over_load),
+    "goodput": ("load_curve", "Requests in time over the rate", goodput_over_load),
+    "latencies": ("latencies", "How latencies are spread", latency_distributions),
 }
 """Picture name -> (table that it needs, title, function)."""
 ALSO_NEEDED = {"failure": ("ledger",)}
 """Tables that a picture takes besides."""
+WITH_LIMITS = ("slice_sizes", "goodput", "latencies")
+"""Pictures that show the limits of services."""
 OF_WHOLE_RUN = ("wait",)
 """Pictures over a swept key: of all combinations at once."""
 
@@ -106,7 +112,7 @@ def _title(name: str, label: str) -> str:
 
 
 def _figure(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | None, *, narrow: bool) -> Figure:
-    extra = {"limits": limits} if name == "slice_sizes" else {}
+    extra = {"limits": limits} if name in WITH_LIMITS else {}
     return DRAWINGS[name][2](tables, narrow=narrow, **extra).figure
 
 

@@ -1,23 +1,72 @@
-"""Rows of the tables about the load of a service: its single requests."""
+"""Rows of the tables about the load of a service: its single requests, and what happens as they come faster."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from sim.studies.load_curve import CurvePoint
 from sim.studies.serving import ServiceOutcome
 from workloads.requests import Requests
+from workloads.serving.measures import QueueVerdict
 
 Row = dict[str, Any]
 STATUS = {0: "unfinished", 1: "completed", 2: "unfinished", 3: "refused"}
 """Of the kernel's numbers; whoever is still in the system at the end is unfinished."""
 
 
+SHARES = (0.01, *(round(0.05 * step, 2) for step in range(1, 20)), 0.975, 0.99, 0.995, 0.999)
+"""Shares at which distributions of latencies are told."""
+
+
 def rows_of_load(outcome: ServiceOutcome) -> dict[str, list[Row]]:
     """Rows of one service by table."""
-    return {"requests": request_rows(outcome)}
+    return {
+        "requests": request_rows(outcome),
+        "load_curve": [_curve_row(outcome, point) for point in outcome.curve],
+        "latencies": [row for point in outcome.curve if not point.is_knee for row in _latency_rows(outcome, point)],
+    }
+
+
+def _curve_row(outcome: ServiceOutcome, point: CurvePoint) -> Row:
+    attainment, pooled = point.attainment, point.pooled
+    tokens_per_s = point.rate_per_s * pooled.count("in_time_tokens") / max(pooled.offered, 1)
+    ends = (attainment.ci_low, attainment.ci_high)
+    bounds = [None if math.isnan(end) else min(max(end, 0.0), 1.0) for end in ends]  # a share
+    most_per_s = outcome.section.replicas * outcome.own.saturated_per_s
+    queue = QueueVerdict.OVERLOADED if point.rate_per_s > most_per_s else pooled.verdict
+    return {
+        "service": outcome.section.name,
+        "load": point.load,
+        "offered_requests_per_s": point.rate_per_s,
+        "slo_attainment": attainment.value,
+        "ci_low": bounds[0],
+        "ci_high": bounds[1],
+        "goodput_requests_per_s": point.rate_per_s * attainment.value,
+        "tokens_in_time_per_s": tokens_per_s,
+        "ttft_p50_s": pooled.ttft_s(0.5),
+        "ttft_p99_s": pooled.ttft_s(0.99),
+        "tpot_p50_s": pooled.tpot_s(0.5),
+        "tpot_p99_s": pooled.tpot_s(0.99),
+        "itl_p99_s": pooled.itl_s(0.99),
+        "queue": queue.value,
+        "is_goodput_rate": point.is_knee,
+        "n": len(point.windows),
+    }
+
+
+def _latency_rows(outcome: ServiceOutcome, point: CurvePoint) -> list[Row]:
+    pooled = point.pooled
+    kinds = {"ttft": pooled.ttft_s, "tpot": pooled.tpot_s, "itl": pooled.itl_s, "end_to_end": pooled.end_to_end_s}
+    common = {"service": outcome.section.name, "load": point.load}
+    return [
+        common | {"measure": name, "share": share, "seconds": seconds_of(share)}
+        for name, seconds_of in kinds.items()
+        for share in SHARES
+    ]
 
 
 def request_rows(outcome: ServiceOutcome) -> list[Row]:

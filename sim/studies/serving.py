@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim.executors import map_tasks
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
+from sim.studies.load_curve import CurvePoint, load_curve_points
 from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, offered_rate_per_s
 from sim.studies.story import Story, tell_story
 from sim.studies.windows import (
@@ -45,6 +46,7 @@ class ServiceOutcome:
     rate_per_s: float
     steady: tuple[tuple[SteadyWindow, ...], ...]
     losses: tuple[LossWindow, ...]
+    curve: tuple[CurvePoint, ...]
     stories: tuple[Story, ...]
 
     def pooled(self, replicas: int) -> ServiceMeasures:
@@ -138,5 +140,6 @@ def _simulate(
         rate_per_s=rate,
         steady=tuple(map(tuple, steady)),
         losses=tuple(losses),
+        curve=load_curve_points(scenario, index, own, executor, advance),
         stories=tuple(stories),
     )

@@ -77,9 +77,23 @@ def steady_window(scenario: Scenario, task: WindowTask, replicas: int) -> Steady
     """Simulate one steady window; the same requests meet every number of replicas."""
     assert scenario.serving is not None
     section, windows = scenario.serving.services[task.service], scenario.serving.windows
-    streams = Streams(scenario.run.seed, task.repetition)
-    requests = service_requests(section, task.rate_per_s, windows.requests, streams, "steady")
     keep = windows.record if replicas == section.replicas and task.repetition == 0 else 0
+    return _window(scenario, task, replicas, windows.requests, "steady", keep)
+
+
+def curve_window(scenario: Scenario, task: WindowTask) -> SteadyWindow:
+    """Simulate one window of the load curve, all replicas up; the same requests come at every rate."""
+    assert scenario.serving is not None
+    curve = scenario.serving.load_curve
+    assert curve is not None
+    return _window(scenario, task, scenario.serving.services[task.service].replicas, curve.requests, "curve", 0)
+
+
+def _window(scenario: Scenario, task: WindowTask, replicas: int, count: int, about: str, keep: int) -> SteadyWindow:
+    assert scenario.serving is not None
+    section = scenario.serving.services[task.service]
+    streams = Streams(scenario.run.seed, task.repetition)
+    requests = service_requests(section, task.rate_per_s, count, streams, about)
     config = replace(_config(scenario, task, replicas), record_requests=keep)
     service = Service(config, requests, streams.uniforms)
     service.measure_from(int(requests.arrival_ns[int(WARM_SHARE * requests.count)]))

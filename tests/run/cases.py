@@ -55,6 +55,7 @@ study:
   delivered: {slice_chips: [256], horizon: 10 d, replications: 2}
 serving:
   windows: {requests: 400, replications: 2, losses: 3, record: 150}
+  load_curve: {loads: [0.5, 1, 1.5], requests: 400}
   services:
     - name: chat
       model: llama3_70b
