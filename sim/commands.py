@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
@@ -25,6 +27,9 @@ from sim.studies.delivered import delivered_count, delivered_sizes, sample_deliv
 from sim.studies.operations import operations_count, operations_rows, sample_operations
 from sim.tables import text_of_setting
 from topology.errors import refuse
+
+QUIET_S = 10.0
+"""After so long without a line of progress, one tells that the run is at work."""
 
 
 def run_command(
@@ -145,7 +150,8 @@ def shown_progress(quiet: bool) -> Iterator[Progress | None]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _PlainProgress()
+        with _PlainProgress() as plain:
+            yield plain
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True) as bar:
@@ -158,16 +164,41 @@ def shown_progress(quiet: bool) -> Iterator[Progress | None]:
 
 
 class _PlainProgress:
-    """A line on standard error when what is done changes, and each further quarter of the tasks."""
+    """A line on standard error when what is done changes, each further quarter of the tasks, and when neither happens
+    for `QUIET_S`: one task may take minutes."""
 
     def __init__(self) -> None:
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._began_s = self._said_s = time.monotonic()
         self._said: tuple[str, int] | None = None
+        self._state = "the first task"
+        self._watch = threading.Thread(target=self._tell_of_life, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._watch.join()
 
     def __call__(self, done: int, total: int, about: str) -> None:
         quarter = 4 * done // max(total, 1)
-        if self._said != (about, quarter):
-            self._said = (about, quarter)
-            sys.stderr.write(f"{about}: {done} of {total} tasks\n")
+        with self._lock:
+            self._state = f"{about}: {done} of {total} tasks"
+            if self._said != (about, quarter):
+                self._said = (about, quarter)
+                self._say(self._state)
+
+    def _tell_of_life(self) -> None:
+        while not self._over.wait(max(0.1, self._said_s + QUIET_S - time.monotonic())):
+            with self._lock:
+                if time.monotonic() >= self._said_s + QUIET_S:
+                    self._say(f"{self._state}, at work for {time.monotonic() - self._began_s:.0f} s")
+
+    def _say(self, text: str) -> None:
+        self._said_s = time.monotonic()
+        sys.stderr.write(f"{text}\n")
 
 
 def report_command(run: Path, form: str) -> int:
