@@ -18,6 +18,7 @@ from typing import Annotated, cast
 
 import typer
 
+from sim.cli_models import cost_of_pass
 from sim.exit_codes import ExitStatus, explain
 
 app = typer.Typer(
@@ -215,6 +216,9 @@ def show_topology(
 
     question = TopologyQuestion(shape=shape, faults=faults or (), methods=methods or (), pod=pod, wrap=wrap, mix=mix)
     return topology_command(question, as_json)
+
+
+app.command("cost")(cost_of_pass)
 
 
 @app.command("light")

@@ -58,6 +58,7 @@ _EXAMPLES = {
     "1/s": ("0.08 %/day", "0.001 1/h", "5 1/s"),
     "byte": ("32 GiB", "80 GB"),
     "byte/s": ("50 GB/s", "1200 GB/s"),
+    "FLOP/s": ("275 TFLOP/s",),
     "W": ("300 W", "1.2 kW"),
     "1": ("99.5 %", "0.995"),
 }
@@ -185,6 +186,7 @@ def _kind(symbol: str) -> str:
     """What a unit measures, in words."""
     kinds = {
         "s": "time", "1/s": "a rate", "byte": "data", "byte/s": "data per time", "W": "power", "1": "a share",
+        "FLOP/s": "arithmetic per time",
     }  # fmt: skip
     return kinds.get(symbol, symbol)
 

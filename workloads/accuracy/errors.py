@@ -9,14 +9,12 @@ import numpy as np
 
 from workloads.accuracy.rows import MEASURED_ROWS, Kind, MeasuredRow
 from workloads.catalogue.chips import chip_by_key
-from workloads.catalogue.model import Model
 from workloads.catalogue.models import model_by_key
 from workloads.catalogue.stack import StackConstants
 from workloads.catalogue.stacks import constants_of
-from workloads.costs.layouts import bytes_per_value
+from workloads.costs.asking import replica_on
 from workloads.costs.passes import Phase, pass_seconds
 from workloads.costs.replica import ReplicaCosts
-from workloads.costs.shapes import replica_shape
 
 Constants = Callable[[MeasuredRow], StackConstants]
 
@@ -47,18 +45,14 @@ class RowError:
 
 def replica_of(row: MeasuredRow, constants: StackConstants) -> tuple[ReplicaCosts, int]:
     """The replica that a row was measured on, and its stages."""
-    model: Model = model_by_key(row.model)
-    chip = chip_by_key(row.chip)
-    network, stages = replica_shape(chip, row.shape)
-    replica = ReplicaCosts(
-        model=model,
-        chip=chip,
-        network=network,
+    return replica_on(
+        model_by_key(row.model),
+        chip_by_key(row.chip),
+        row.shape,
         attention=row.attention,
-        weight_value_bytes=bytes_per_value(row.weights, "weights"),
+        weights=row.weights,
         constants=constants,
     )
-    return replica, stages
 
 
 def computed_s(row: MeasuredRow, constants: StackConstants) -> float:

@@ -1,0 +1,231 @@
+"""Whole passes: bounds, sums, pipelines, traffic by level and kind, experts, windows, shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topology.errors import InputError
+from workloads.catalogue.chips import CHIPS
+from workloads.catalogue.gpus import A100_40GB, A100_80GB
+from workloads.catalogue.models import MODELS
+from workloads.catalogue.tpus import TPU_V4, TPU_V5E, TPU_V5P
+from workloads.costs.asking import replica_on
+from workloads.costs.attention_io import AttentionIo
+from workloads.costs.layouts import Attention, Layout
+from workloads.costs.passes import Phase, latency_hops, micro_batches, pass_cost, pass_seconds
+from workloads.costs.shapes import replica_shape
+
+SHAPES = {"tpu": "4x4x4", "a100": "8", "h100": "8", "rtx_4090": "1"}
+
+
+def shape_for(chip: str) -> str:
+    """A shape that the chip can form."""
+    if CHIPS[chip].family == "tpu":
+        return {1: "4", 2: "4x4", 3: "4x4x4"}[CHIPS[chip].axes]
+    return SHAPES[CHIPS[chip].family]
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    model=st.sampled_from(sorted(MODELS)),
+    chip=st.sampled_from(sorted(CHIPS)),
+    phase=st.sampled_from(list(Phase)),
+    layout=st.sampled_from(list(Layout)),
+    attention=st.sampled_from(list(Attention)),
+    weights=st.sampled_from(["bf16", "int8", "fp8"]),
+    batch=st.integers(1, 600),
+    context=st.integers(1, 5000),
+)
+def test_bounds_hold_and_parts_add_up(
+    model: str, chip: str, phase: Phase, layout: Layout, attention: Attention, weights: str, batch: int, context: int
+) -> None:
+    """Goal: lower <= seconds <= upper, parts sum to seconds, MFU below 1, no negative part, for all catalogues and
+    layouts. Method: random passes."""
+    replica, stages = replica_on(
+        MODELS[model], CHIPS[chip], shape_for(chip), attention=attention, weights=weights, kv=weights
+    )
+    cost = pass_cost(replica, phase, batch, context, layout, stages)
+    assert cost.lower_bound_s <= cost.seconds * (1 + 1e-12)
+    assert cost.seconds <= cost.upper_bound_s * (1 + 1e-12)
+    assert sum(cost.breakdown_s.values()) == pytest.approx(float(cost.seconds))
+    assert min(float(part) for part in cost.breakdown_s.values()) >= 0
+    assert 0 < cost.mfu < 1
+    assert cost.breakdown_s[str(cost.binds)] == max(cost.breakdown_s.values())
+    assert all(np.all(value >= 0) for kinds in cost.bytes.values() for value in kinds.values())
+
+
+def test_arrays_give_what_single_passes_give() -> None:
+    """Goal: vectorised over batch and context. Method: a grid against single calls, seconds and bytes, bit for bit."""
+    replica, _ = replica_on(MODELS["gemma3_27b"], A100_80GB, "4")
+    batches, contexts = np.array([[1], [7], [64]]), np.array([[100, 4096]])
+    for phase in Phase:
+        grid = pass_cost(replica, phase, batches, contexts)
+        assert grid.seconds.shape == (3, 2)
+        assert np.array_equal(grid.seconds, pass_seconds(replica, phase, batches, contexts))
+        for i, batch in enumerate((1, 7, 64)):
+            for j, context in enumerate((100, 4096)):
+                one = pass_cost(replica, phase, batch, context)
+                assert one.seconds == grid.seconds[i, j]
+                assert one.bytes["hbm"]["activations"] == grid.bytes["hbm"]["activations"][i, j]
+
+
+def test_bytes_of_a_decode_step_by_hand() -> None:
+    """Goal: weights once, cache once (heads: as often as it is held), what is new written. Method: Llama-2 70B on four
+    A100s and PaLM 540B on 64 chips, batch 16, context 1000."""
+    replica, _ = replica_on(MODELS["llama2_70b"], A100_80GB, "4")
+    hbm = pass_cost(replica, Phase.DECODE, 16, 1000).bytes["hbm"]
+    lookup = 32000 * 8192
+    assert hbm["weights"] == pytest.approx(2 * (68.98e9 - lookup), rel=1e-3)
+    assert hbm["kv_read"] == 327_680 * 16 * 1000
+    assert hbm["kv_written"] == 327_680 * 16
+    held, _ = replica_on(MODELS["palm_540b"], TPU_V4, "4x4x4", attention=Attention.HEADS)
+    assert pass_cost(held, Phase.DECODE, 16, 1000).bytes["hbm"]["kv_read"] == 64 * 120_832 * 16 * 1000
+    spread, _ = replica_on(MODELS["palm_540b"], TPU_V4, "4x4x4", attention=Attention.CONTEXT, kv="int8")
+    assert pass_cost(spread, Phase.DECODE, 16, 1000).bytes["hbm"]["kv_read"] == 120_832 / 2 * 16 * 1000
+
+
+def test_lower_bound_of_a_decode_step_is_the_published_formula() -> None:
+    """Goal: (B S kv + N w) / (n W) of the scaling book. Method: Llama-2 13B on 8 v5e, batch 8, context 8192 (12.13 ms,
+    V; without the input embedding that is only looked up 12.06)."""
+    replica, _ = replica_on(MODELS["llama2_13b"], TPU_V5E, "2x4")
+    cost = pass_cost(replica, Phase.DECODE, 8, 8192)
+    assert cost.lower_bound_s == pytest.approx(12.13e-3, rel=0.01)
+
+
+def test_flash_attention_moves_a_tenth() -> None:
+    """Goal: GPT-2 medium, 1,024 tokens, 64 x 16 heads of 64, A100, forward and backward: 40.3 GB naive, 4.4 GB tiled
+    (Dao et al., V2). Method: counted passes over N x N and N x d, blocks from 192 KB of an SM; within 6 %."""
+    io = AttentionIo(tokens=1024, head_dim=64, heads=64 * 16)
+    assert io.naive_bytes(training=True) == pytest.approx(40.3e9, rel=0.06)
+    assert io.tiled_bytes(A100_40GB, training=True) == pytest.approx(4.4e9, rel=0.03)
+    with pytest.raises(InputError, match="on-chip memory"):
+        io.tiled_bytes(TPU_V5P)
+
+
+def test_naive_attention_moves_scores_and_costs_more() -> None:
+    """Goal: Theta(N^2) against Theta(N^2 d^2 / M). Method: doubling N quadruples the first; the
+    second is about half of it with heads of 128, a sixth with 64 (blocks of 192 and 384 rows)."""
+    for tokens in (2048, 4096, 8192):
+        io, double = (AttentionIo(tokens=count, head_dim=128) for count in (tokens, 2 * tokens))
+        assert double.naive_bytes() / io.naive_bytes() == pytest.approx(4, rel=0.1)
+        assert io.tiled_bytes(A100_80GB) < io.naive_bytes() / 1.9
+        narrow = AttentionIo(tokens=tokens, head_dim=64)
+        assert narrow.tiled_bytes(A100_80GB) < narrow.naive_bytes() / 6
+
+
+def test_micro_batches_follow_fastertransformer() -> None:
+    """Goal: divided by the stages where that leaves no rest, then halved down to 2,048 tokens. Method: by hand."""
+    replica, stages = replica_on(MODELS["mt_nlg_530b"], A100_80GB, "8x3")
+    assert stages == 3
+    batch, tokens = np.array([256, 64, 48, 5]), np.array([20, 128, 100, 1000])
+    found = micro_batches(batch, tokens, stages, replica)
+    assert found.sequences.tolist() == [64, 16, 16, 5]
+    assert found.parts.tolist() == [4, 4, 3, 1]
+    assert found.passes.tolist() == pytest.approx([6 / 3, 6 / 3, 5 / 3, 1])
+
+
+def test_a_pipeline_of_one_micro_batch_is_the_same_pass_and_its_sends() -> None:
+    """Goal: stages one after the other take what all layers take. Method: 8x3 against 8, less the sends."""
+    three, stages = replica_on(MODELS["mt_nlg_530b"], A100_80GB, "8x3")
+    one, _ = replica_on(MODELS["mt_nlg_530b"], A100_80GB, "8")
+    piped = pass_cost(three, Phase.DECODE, 16, 100, stages=stages)
+    assert piped.seconds - piped.breakdown_s["sends"] == pytest.approx(float(pass_seconds(one, Phase.DECODE, 16, 100)))
+    assert 0 < piped.breakdown_s["sends"] < 0.01 * piped.seconds
+    assert piped.bytes["network"]["activations"] == 2 * 2 * 16 * 20480
+
+
+def test_only_touched_experts_are_read() -> None:
+    """Goal: one token of Mixtral reads two of eight experts per layer, many read all. Method: expected share
+    1 - (3/4)^T (D)."""
+    replica, _ = replica_on(MODELS["mixtral_8x7b"], A100_80GB, "2")
+    hbm = [pass_cost(replica, Phase.DECODE, batch, 0).bytes["hbm"]["weights"] for batch in (1, 4, 512)]
+    experts = 2 * 32 * 8 * 3 * 4096 * 14336
+    dense = hbm[2] - experts
+    assert (hbm[0] - dense) / experts == pytest.approx(1 / 4)
+    assert (hbm[1] - dense) / experts == pytest.approx(1 - (3 / 4) ** 4)
+
+
+def test_experts_apart_move_tokens_not_all_reduces() -> None:
+    """Goal: with as many experts as chips the routed block does two all-to-alls. Method: DeepSeek-V3 on 64 v5p,
+    bytes by hand."""
+    replica, _ = replica_on(MODELS["deepseek_v3"], TPU_V5P, "4x4x4")
+    assert replica.spread.experts_apart
+    moved = replica.transfers(Layout.WEIGHT_STATIONARY_2D, np.array([4096]), prompt=True)
+    routed = [each for each in moved if each.times == 2 * 58]
+    assert len(routed) == 1
+    assert routed[0].total_bytes == pytest.approx(2 * 4096 * 8 * 7168)
+    small, _ = replica_on(MODELS["mixtral_8x7b"], TPU_V5P, "4x4x4")
+    assert not small.spread.experts_apart
+
+
+def test_a_window_bounds_what_is_read() -> None:
+    """Goal: Gemma-3 27B at 100,000 tokens reads 10 layers whole, 52 within 1,024. Method: bytes by hand."""
+    replica, _ = replica_on(MODELS["gemma3_27b"], A100_80GB, "2")
+    read = pass_cost(replica, Phase.DECODE, 4, 100_000).bytes["hbm"]["kv_read"]
+    per_layer = 2 * 16 * 128 * 2
+    assert read == pytest.approx(4 * per_layer * (10 * 100_000 + 52 * 1024))
+
+
+def test_weight_gathering_wins_with_many_tokens() -> None:
+    """Goal: N grows with the tokens (Pope et al., best N = sqrt(B L n / F)). Method: fastest layout of PaLM 540B on 64
+    chips at rising token counts: stationary, then ever more chips gathered."""
+    replica, _ = replica_on(MODELS["palm_540b"], TPU_V4, "4x4x4")
+    fastest = []
+    for batch in (1, 16, 64, 512):
+        seconds = [float(pass_seconds(replica, Phase.PREFILL, batch, 2048, layout)) for layout in Layout]
+        fastest.append(list(Layout)[int(np.argmin(seconds))].gathered_axes)
+    assert fastest == sorted(fastest)
+    assert fastest[0] == 0
+    assert fastest[-1] == 3
+
+
+def test_more_chips_do_not_shorten_hops() -> None:
+    """Goal: what can not be made parallel: hops of a step grow with the slice. Method: 4x4x4 against 8x8x16."""
+    hops = []
+    for shape in ("4x4x4", "8x8x8", "8x8x16"):
+        replica, _ = replica_on(MODELS["palm_540b"], TPU_V4, shape)
+        hops.append(latency_hops(replica, Phase.DECODE, 64, 100, Layout.WEIGHT_STATIONARY_2D))
+    assert hops == sorted(hops)
+    assert hops[0] < hops[-1]
+
+
+@pytest.mark.parametrize(
+    ("chip", "text", "axes", "wraps", "stages"),
+    [
+        ("tpu_v4", "4x4x4", (4, 4, 4), (True,) * 3, 1),
+        ("tpu_v4", "2x4x4", (2, 4, 4), (False,) * 3, 1),
+        ("tpu_v5e", "4x4", (4, 4), (False, False), 1),
+        ("tpu_v5e", "16x16", (16, 16), (True, True), 1),
+        ("tpu_v6e", "8", (8,), (False,), 1),
+        ("a100_80gb", "8", (8,), (False,), 1),
+        ("a100_80gb", "8x3", (8,), (False,), 3),
+    ],
+)
+def test_shapes(chip: str, text: str, axes: tuple[int, ...], wraps: tuple[bool, ...], stages: int) -> None:
+    """Goal: slices wrap where their chips do, GPUs are tensor x pipeline. Method: named shapes."""
+    network, found = replica_shape(CHIPS[chip], text)
+    assert (network.axes, network.wraps, found) == (axes, wraps, stages)
+
+
+@pytest.mark.parametrize(
+    ("chip", "text"), [("tpu_v4", "4x4x5"), ("tpu_v5e", "4x4x4"), ("a100_80gb", "8x3x2"), ("a100_80gb", "0"),
+                       ("tpu_v4", "999999x999999"), ("a100_80gb", "eight"), ("a100_80gb", "")],
+)  # fmt: skip
+def test_shapes_that_can_not_be_are_refused(chip: str, text: str) -> None:
+    """Goal: bad shapes are refused with an example. Method: one each."""
+    with pytest.raises(InputError, match=r"SHAPE.*write"):
+        replica_shape(CHIPS[chip], text)
+
+
+def test_impossible_passes_are_refused() -> None:
+    """Goal: no pass without sequences, no prefill without tokens, no more stages than layers. Method: one each."""
+    replica, _ = replica_on(MODELS["llama3_8b"], A100_80GB, "1")
+    with pytest.raises(ValueError, match="at least 1"):
+        pass_cost(replica, Phase.DECODE, 0, 10)
+    with pytest.raises(ValueError, match="at least 1"):
+        pass_cost(replica, Phase.PREFILL, 1, 0)
+    with pytest.raises(InputError, match="fewer than 33 stages"):
+        replica_on(MODELS["llama3_8b"], A100_80GB, "1x33")
