@@ -27,7 +27,9 @@ class LargeJob:
     both) and, when that is used up, from `spares`. Every server fails at `failure_rate` of computing; a share
     `bad_share` is bad and has systematic failures at `bad_factor` times that rate besides (so read because 10,457 and
     689 failures are published: the first is what all servers do at the plain rate). A failure costs `recovery`; when no
-    standby is left, a `selection` fills them up again; each spare taken costs `take_spare`. A mended server goes back
+    standby is left, a `selection` fills them up again from the pool, or, where that is used up, all of them from the
+    spares; each spare taken costs `take_spare` (so read because 13.9 spares are published, and the published total time
+    is work, 11,145.6 recoveries, 42.9 selections and 13.9 times that, to the last digit). A mended server goes back
     to the job while standbys are missing, else to the pool. A bad server that manual repair has seen stays bad in
     `manual_leaves_bad` of cases, one that it has not seen in `automated_leaves_bad`.
     """
@@ -183,15 +185,17 @@ class _Play:
             (self.standbys if len(self.standbys) < self.job.standbys else self.pool).append(server)
 
     def select(self) -> None:
-        """Fill the standbys from the pool; if it is empty take a spare, or wait for a repair if there is none."""
+        """Fill the standbys from the pool; if it is empty from the spares, or wait for a repair if there are none."""
         self.selections += 1
         self.now_s += self.job.selection
-        while self.pool and len(self.standbys) <= self.job.standbys:
+        wanted = max(1, self.job.standbys)
+        while self.pool and len(self.standbys) < wanted:
             self.standbys.append(self.pool.popleft())
-        if not self.standbys and self.spares:
-            self.spares_taken += 1
-            self.now_s += self.job.take_spare
-            self.standbys.append(self.spares.popleft())
+        if not self.standbys:
+            taken = min(wanted, len(self.spares))
+            self.spares_taken += taken
+            self.now_s += taken * self.job.take_spare
+            self.standbys.extend(self.spares.popleft() for _ in range(taken))
         if not self.standbys:
             until_s = max(self.now_s, self.mending[0][0])
             self.waiting_s += until_s - self.now_s

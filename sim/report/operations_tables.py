@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
+
 from sim.report.context import Tables, table_of
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.html_tables import BLANK, HtmlTable
@@ -69,6 +71,46 @@ def failures_felt_html(tables: Tables) -> HtmlTable:
         heads=["component", "failures", "felt", "losses of jobs", "chips per failure"],
         rows=rows,
     )
+
+
+COMPARED = {"goodput": "goodput", "ettr": "ETTR", "wait_mean_s": "mean wait", "completion": "jobs finished"}
+"""Measures of which the page shows paired differences; the table `differences` has them all."""
+ROWS_MAX = 40
+
+
+def operations_differences(tables: Tables) -> pd.DataFrame:
+    """The rows of the table `differences` that are about the measures above; empty where there are none."""
+    table = table_of(tables, "differences")
+    return table[table["form"].isin(list(COMPARED))] if len(table) else table
+
+
+def differences_html(tables: Tables) -> HtmlTable:
+    """Paired differences between fabrics and between swept values: a row per pair, a column per measure."""
+    table = operations_differences(tables)
+    pairs = ["compared", "fabric", "against", "host_availability"]
+    rows: list[list[str]] = []
+    for (compared, fabric, against, _), group in table.groupby(pairs, sort=False):
+        found = {str(row["form"]): row for _, row in group.iterrows()}
+        words = f"{fabric_words(str(fabric))} minus "
+        words += fabric_words(str(against)) if compared == "pod.fabric" else f"that with {compared} {against}"
+        cells = (_difference_text(form, found.get(form)) for form in COMPARED)
+        rows.append([f"{words}, hosts up {host_words(float(group['host_availability'].iloc[0]))}", *cells])
+    more = f"; the first {ROWS_MAX} of {len(rows)}" if len(rows) > ROWS_MAX else ""
+    return HtmlTable(
+        caption=f"Differences on the same bad luck, with half of the paired 95 % interval (points; hours){more}",
+        heads=["difference", *COMPARED.values()],
+        rows=rows[:ROWS_MAX],
+    )
+
+
+def _difference_text(form: str, row: pd.Series | None) -> str:
+    """A difference with its half-width: shares in points, waits in hours."""
+    if row is None or not math.isfinite(float(row["difference"])):
+        return BLANK
+    scale = 1 / 3600 if form == "wait_mean_s" else 100.0
+    half = scale * (float(row["ci_high"]) - float(row["ci_low"])) / 2
+    spread = f"±{number(half)}" if math.isfinite(half) else ""
+    return f"{scale * float(row['difference']):+.2f}{spread}"
 
 
 def promise_months_html(tables: Tables) -> HtmlTable:

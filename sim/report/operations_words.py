@@ -165,10 +165,10 @@ def _promise_sentence(tables: Tables, host: float, how: dict[str, str]) -> Itera
     if months.empty:
         return
     kept = months.groupby("fabric")["kept"].mean()
-    texts = [f"{percent(float(kept[fabric]), 0)}{words}" for fabric, words in how.items() if fabric in kept]
+    texts = [f"{percent(float(kept[fabric]), 0)} of months{words}" for fabric, words in how.items() if fabric in kept]
     first = months.iloc[0]
     promise = f"{promise_words(str(first['slices']))} for {percent(float(first['time_share']))} of the month"
-    yield f"The promise of {promise} could be kept in {listed(texts)} of months."
+    yield f"The promise of {promise} could be kept in {listed(texts)}."
 
 
 def operations_alt(name: str, tables: Tables) -> str:

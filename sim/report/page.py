@@ -16,9 +16,11 @@ from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.html_tables import HtmlTable
 from sim.report.operations_tables import (
+    differences_html,
     failures_felt_html,
     job_sizes_html,
     large_job_html,
+    operations_differences,
     operations_html,
     promise_months_html,
 )
@@ -226,6 +228,7 @@ def _operations(section: MakeSection) -> list[Section]:
 
 def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     shown = [operations_html(tables)]
+    shown += [] if operations_differences(tables).empty else [differences_html(tables)]
     shown += [] if is_absent(tables, "promise_months") else [promise_months_html(tables)]
     shown += [] if is_absent(tables, "job_sizes") else [job_sizes_html(tables)]
     return [], shown if is_absent(tables, "failures_felt") else [*shown, failures_felt_html(tables)]

@@ -30,6 +30,7 @@ _PLACES = {
     "operations_chip_hours": ["fabric", "host_availability", "use"],
     "job_sizes": ["fabric", "host_availability", "slice_chips"],
     "failures_felt": ["fabric", "host_availability", "kind"],
+    "promise_months": ["fabric", "host_availability", "month"],
     "recovery_stages": ["fabric", "host_availability", "stage"],
 }
 

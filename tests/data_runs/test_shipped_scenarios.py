@@ -37,7 +37,15 @@ SHORTER = {
 """Overrides that keep a run to some seconds."""
 IN_OPERATION = {
     name: ["study.operations.replications=2", "study.operations.horizon=20 d", "run.warmup=1 d"]
-    for name in ("operations", "spares", "checkpointing", "repair_crews", "degraded_cubes", "defragmentation")
+    for name in (
+        "operations",
+        "spares",
+        "checkpointing",
+        "repair_crews",
+        "degraded_cubes",
+        "defragmentation",
+        "light_loses",
+    )
 } | {"maintenance": ["study.operations.replications=2", "study.operations.horizon=40 d"]}
 NEED_A_FILE = (
     "availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour", "philly_month"
