@@ -82,7 +82,7 @@ SERVICE_UNITS = {
     "batch_mean": "sequences", "kv_occupancy": "1", "chip_s_per_token_in_time": "chip s", "losses_per_day": "1/day",
     "tokens_missed_per_loss": "tokens", "requests_caught_per_loss": "requests",
     "tokens_recomputed_per_loss": "tokens", "queue_stable": "1", "queue_backlogged": "1", "queue_overloaded": "1",
-    "simulated_share": "1", "goodput_rate_requests_per_s": "1/s",
+    "simulated_share": "1", "goodput_rate_requests_per_s": "1/s", "prefix_hit_share": "1",
 }  # fmt: skip
 """Measures of a service with their units."""
 
@@ -144,6 +144,15 @@ MEASURES: dict[str, MeasureName] = {
     **{f"chip_hours_{use}": _of_chip_hours() for use in USES},
     "cubes_for_promise": _of_promise("cubes"),
     **{name: _of_service(unit) for name, unit in SERVICE_UNITS.items()},
+    "prefix_hit_share": MeasureName(
+        unit="1",
+        needs="serving.services.0.cache: {kind: prefix_sharing}",
+        is_produced=lambda scenario: (
+            scenario.serving is not None
+            and any(service.cache.kind == "prefix_sharing" for service in scenario.serving.services)
+        ),
+        sizes=_no_sizes,
+    ),
     "goodput_rate_requests_per_s": MeasureName(
         unit="1/s",
         needs="serving.load_curve",

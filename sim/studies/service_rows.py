@@ -33,7 +33,7 @@ WAITS_FOR_REPAIR = (Fabric.STATIC_ALIGNED, Fabric.STATIC_CONTIGUOUS)
 S_PER_DAY = 86_400.0
 HIGHER = (
     "tokens_in_time", "slo_attainment", "tokens_per_s", "requests_per_s", "capacity_requests_per_s",
-    "replicas_up_mean", "all_replicas_up", "queue_stable", "goodput_rate_requests_per_s",
+    "replicas_up_mean", "all_replicas_up", "queue_stable", "goodput_rate_requests_per_s", "prefix_hit_share",
 )  # fmt: skip
 LOWER = (
     "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s", "end_to_end_p50_s",
@@ -212,6 +212,8 @@ def _measures(weighted: Weighted) -> dict[str, Estimate]:
         found[f"queue_{verdict.value}"] = Estimate(value=_verdict_share(weighted, verdict))
     simulated_s = sum(window.measures.window_ns for windows in outcome.steady for window in windows) * 1e-9
     found["simulated_share"] = Estimate(value=simulated_s / weighted.history_s)
+    if section.cache.kind == "prefix_sharing":
+        found["prefix_hit_share"] = weighted.mean_of(lambda window: window.measures.prefix_hit_share)
     for point in outcome.curve:
         if point.is_knee:
             found["goodput_rate_requests_per_s"] = Estimate(value=point.rate_per_s, n=len(point.windows))

@@ -126,6 +126,21 @@ def test_azure_hour(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "chat" in capsys.readouterr().out.lower()
 
 
+def test_mooncake_prefix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what the shared beginnings of a real trace are worth. Method: the shipped scenario on the first 1,500
+    requests: the same requests with and without sharing; hits are below what an unlimited cache would find in all."""
+    name = "llm_requests/mooncake_conversation_0000_1200s.jsonl"
+    windows = "serving.windows={requests: 1500, replications: 1, losses: 0}"
+    tables = run_on("mooncake_prefix", "serving.services.0.requests.path", name, tmp_path / "run", "--set", windows)
+    service = tables["service"].pivot_table(index="measure", columns="serving.services.0.cache", values="value")
+    paged, sharing = service['{"kind": "paged"}'], service['{"kind": "prefix_sharing"}']
+    assert paged["offered_requests_per_s"] == sharing["offered_requests_per_s"]
+    assert 0.1 < sharing["prefix_hit_share"] < 0.3179
+    assert sharing["ttft_p50_s"] < 0.8 * paged["ttft_p50_s"]
+    assert sharing["capacity_requests_per_s"] > 1.1 * paged["capacity_requests_per_s"]
+    capsys.readouterr()
+
+
 def test_make_run_on_ones_own_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Goal: the main scenario takes a user's log and requests. Method: as `make run`, smaller windows."""
     log, requests = shared_file("failures/lanl_system_18.csv.gz"), shared_file("llm_requests/azure_2023_conv.csv")

@@ -48,7 +48,8 @@ IN_OPERATION = {
     )
 } | {"maintenance": ["study.operations.replications=2", "study.operations.horizon=40 d"]}
 NEED_A_FILE = (
-    "availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour", "philly_month"
+    "availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour", "mooncake_prefix",
+    "philly_month",
 )  # fmt: skip
 
 

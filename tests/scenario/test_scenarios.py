@@ -29,6 +29,7 @@ NEEDS_FILE = {
     "availability_gpu_hardware": ("failures.log.path", "failures/gpu_fault_trace_day_000_180.json"),
     "philly_month": ("jobs.log.path", "cluster_jobs/philly_2017_11.csv"),
     "azure_hour": ("serving.services.0.requests.path", "llm_requests/azure_2023_conv.csv"),
+    "mooncake_prefix": ("serving.services.0.requests.path", "llm_requests/mooncake_conversation_0000_1200s.jsonl"),
 }
 
 
