@@ -18,7 +18,7 @@ from typing import Annotated, cast
 
 import typer
 
-from sim.cli_models import cost_of_pass
+from sim.cli_models import cost_of_pass, plan_replicas
 from sim.exit_codes import ExitStatus, explain
 
 app = typer.Typer(
@@ -219,6 +219,7 @@ def show_topology(
 
 
 app.command("cost")(cost_of_pass)
+app.command("plan")(plan_replicas)
 
 
 @app.command("light")

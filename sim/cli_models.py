@@ -56,3 +56,42 @@ def cost_of_pass(
         own=own,
     )
     return cost_command(question, as_json)
+
+
+def plan_replicas(
+    model: Annotated[str, typer.Argument(help="A model, such as palm_540b (`opticube list models`).")],
+    chip: Annotated[str, typer.Argument(help="A chip, such as tpu_v4 or a100_80gb (`opticube list chips`).")],
+    input_tokens: Annotated[int, typer.Option("--input", metavar="N", help="Tokens of a prompt.")],
+    output_tokens: Annotated[int, typer.Option("--output", metavar="M", help="Tokens of an answer.")],
+    weights: Annotated[str, typer.Option("--weights", help="bf16, int8 or fp8.")] = "bf16",
+    kv: Annotated[str, typer.Option("--kv", help="Cache: bf16, int8 or fp8.")] = "bf16",
+    limit_prefill: Annotated[
+        str | None, typer.Option("--limit-prefill", metavar="TIME", help='Longest prefill, such as "2 s".')
+    ] = None,
+    limit_token: Annotated[
+        str | None, typer.Option("--limit-token", metavar="TIME", help='Longest decode step, such as "50 ms".')
+    ] = None,
+    limit_chips: Annotated[
+        int | None, typer.Option("--limit-chips", metavar="N", help="Most chips of a replica.")
+    ] = None,
+    own: Annotated[
+        Path | None, typer.Option("--own", metavar="FILE", help="YAML with `chips` and `models` of your own.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Where to serve a model: fronts of cost per token and latency over slices, batches and layouts."""
+    from sim.cli_plan import PlanQuestion, plan_command
+
+    question = PlanQuestion(
+        model=model,
+        chip=chip,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        weights=weights,
+        kv=kv,
+        limit_prefill=limit_prefill,
+        limit_token=limit_token,
+        limit_chips=limit_chips,
+        own=own,
+    )
+    return plan_command(question, as_json)

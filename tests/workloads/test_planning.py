@@ -1,0 +1,108 @@
+"""Plans: maximum contexts as published, fronts that nothing beats, limits, the smallest slice; the command `plan`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sim.cli import command_status
+from workloads.catalogue.chips import CHIPS
+from workloads.catalogue.gpus import A100_80GB, RTX_4090
+from workloads.catalogue.model_table import LLAMA2_70B, PALM_62B, PALM_540B
+from workloads.catalogue.models import MODELS
+from workloads.catalogue.tpus import TPU_V4
+from workloads.costs.asking import replica_on
+from workloads.costs.layouts import Attention
+from workloads.costs.passes import Phase
+from workloads.planning import Workload, choices, front, maximum_context, shape_ladder, smallest_shape
+
+PLAN = ["plan", "palm_62b", "tpu_v4", "--input", "512", "--output", "64"]
+
+
+@pytest.mark.parametrize(
+    ("heads", "attention", "contexts"),
+    [
+        ("multi-head", Attention.HEADS, (1320, 330)),
+        ("multi-query", Attention.HEADS, (660, 165)),
+        ("multi-query", Attention.BATCH, (43_000, 10_700)),
+    ],
+)
+def test_maximum_contexts_of_pope_et_al(heads: str, attention: Attention, contexts: tuple[int, int]) -> None:
+    """Goal: PaLM 540B on 64 chips, 30 % of memory for the cache, batch 128 and 512 (V2): multi-head with heads of 128,
+    padded to 64; multi-query by heads and by batch. Method: within 2 %."""
+    model = PALM_540B
+    if heads == "multi-head":
+        model = replace(PALM_540B, kv_heads=64, heads=64, head_dim=128)
+    replica, _ = replica_on(model, TPU_V4, "4x4x4", attention=attention)
+    for batch, published in zip((128, 512), contexts, strict=True):
+        assert maximum_context(replica, batch, cache_share=0.3) == pytest.approx(published, rel=0.02)
+
+
+def test_a_front_is_what_nothing_beats() -> None:
+    """Goal: from the fastest to the cheapest, latency up, cost down; every choice is beaten or on it. Method: against a
+    slow second route over all pairs."""
+    found = choices(PALM_62B, TPU_V4, Workload(input_tokens=512, output_tokens=64), Phase.DECODE)
+    best = front(found)
+    assert np.all(np.diff([each.latency_s for each in best]) > 0)
+    assert np.all(np.diff([each.cost_chip_s for each in best]) < 0)
+    for each in found:
+        assert any(one.latency_s <= each.latency_s and one.cost_chip_s <= each.cost_chip_s for one in best)
+    for one in best:
+        assert not any(each.latency_s <= one.latency_s and each.cost_chip_s < one.cost_chip_s for each in found)
+
+
+def test_limits_hold_on_the_front() -> None:
+    """Goal: no slower and no larger than allowed. Method: limits that cut the front of Llama-2 70B on A100s."""
+    found = choices(LLAMA2_70B, A100_80GB, Workload(input_tokens=512, output_tokens=128), Phase.DECODE)
+    best = front(found, 0.030, 8)
+    assert best
+    assert max(each.latency_s for each in best) <= 0.030
+    assert max(each.chips for each in best) <= 8
+    assert not front(found, 1e-6)
+
+
+def test_smallest_slices() -> None:
+    """Goal: the first rung that holds weights and a request. Method: 70B in bf16 on four A100-80GB, in int8 on two;
+    540B on a cube; none of the slices of RTX 4090 (eight at most) holds 540B."""
+    short = Workload(input_tokens=512, output_tokens=128)
+    assert smallest_shape(LLAMA2_70B, A100_80GB, short) == "4"
+    assert smallest_shape(LLAMA2_70B, A100_80GB, replace(short, weights="int8")) == "2"
+    assert smallest_shape(PALM_540B, TPU_V4, short) == "4x4x4"
+    assert smallest_shape(PALM_540B, RTX_4090, short) is None
+
+
+@pytest.mark.parametrize("key", list(CHIPS))
+def test_every_chip_has_a_ladder_that_it_can_form(key: str) -> None:
+    """Goal: all rungs are shapes of the chip, chips rising. Method: build a replica on each."""
+    sizes = [replica_on(MODELS["llama3_8b"], CHIPS[key], shape)[0].chips for shape in shape_ladder(CHIPS[key])]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 1
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: JSON with both fronts, text for people. Method: PaLM 62B."""
+    assert command_status([*PLAN, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["smallest_slice"] == "2x2x2"
+    assert len(document["fronts"]["decode"]) > 3
+    assert {"latency_s", "cost_chip_s", "shape", "batch", "layout"} <= set(document["fronts"]["prefill"][0])
+    assert command_status([*PLAN, "--limit-token", "20 ms", "--limit-chips", "64"]) == 0
+    assert "the smallest slice that fits is 2x2x2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "advice"),
+    [
+        (["--limit-token", "20"], "--limit-token: 20 has no unit"),
+        (["--limit-chips", "0"], "write at least 1"),
+        (["--weights", "int4"], "--weights: `int4` is not known"),
+        (["--input", "0"], "--input: 0 tokens"),
+    ],
+)
+def test_bad_words_are_refused_with_advice(more: list[str], advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: exit 2 and what to write. Method: one bad word each."""
+    assert command_status([*PLAN, *more]) == 2
+    assert advice in capsys.readouterr().err
