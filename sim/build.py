@@ -8,7 +8,7 @@ from sim.closed_forms import CubeOdds
 from sim.condition import component_counts
 from sim.failure_logs import FailureLog, placed_by_number, placed_by_shuffle, read_failure_logs
 from sim.histories import US_PER_S, ComponentKind, FailureMode, Lives, Outages, draw_outages, failure_mode
-from sim.policies import HealthPolicy, why_no_closed_form
+from sim.policies import HealthPolicy, why_no_closed_form, with_detections
 from sim.scenario import Scenario
 from sim.streams import Streams
 from topology.errors import Fault, InputError, refuse
@@ -73,7 +73,7 @@ class Setup:
         health, section = self.scenario.health, self.scenario.failures.log
         if section is None or section.log_time == "occurred":
             return health
-        return replace(health, detection_of=replace(health.detection_of, **{log.kind.value: 0.0 for log in self.logs}))
+        return with_detections(health, (log.kind.value for log in self.logs))
 
     def logged(self, replication: int) -> list[Outages]:
         """The outages of the logs, placed on this machine; a replication is the number of a shuffle."""

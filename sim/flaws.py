@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sim.condition import cube_of
 from sim.histories import ComponentKind
 from sim.trace import FULL_SPEED_PPM
@@ -66,9 +69,13 @@ class Flaws:
         """A job runs on a host with a hidden fault, from now on or since before."""
         self.reached.setdefault(host, {}).setdefault(job, now_us)
 
-    def degraded_cubes(self) -> Iterable[int]:
-        """Cubes with a component that is known to be degraded (with repetitions)."""
-        return (cube_of(kind, component) for kind, component in self.degraded)
+    def flawed_cubes(self, cubes: int) -> NDArray[np.bool_] | None:
+        """A fresh array (C,): cubes with a component known to be slow or to flap; None where there are none."""
+        if not self.degraded:
+            return None
+        flawed = np.zeros(cubes, dtype=np.bool_)
+        flawed[[cube_of(kind, component) for kind, component in self.degraded]] = True
+        return flawed
 
     def noticed_cubes(self) -> Iterable[int]:
         """Cubes whose drain is announced and not yet begun."""

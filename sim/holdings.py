@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from sim.condition import SIDES_PER_CUBE
+from sim.histories import ComponentKind
 from sim.trace import Placed, Stage
 from topology.pod import HOSTS_PER_CUBE, Pod
 from topology.shape import Shape
@@ -26,14 +27,24 @@ class Trouble:
         """Whether a light path of the slice is dead."""
         return self.switch or self.end
 
+    @property
+    def way_round(self) -> str:
+        """Kind of the dead component that carries no light and that a running slice runs around, empty for none."""
+        if self.switch:
+            return ComponentKind.OCS.value
+        return ComponentKind.OPTICAL_END.value if self.end else ""
+
 
 class Holding:
     """What a job holds now: its placement, its stage and its speed."""
 
-    __slots__ = ("cubes", "hosts", "index", "placed", "shape", "speed_ppm", "stage")
+    __slots__ = ("cubes", "hosts", "index", "placed", "shape", "speed_ppm", "stage", "way_round")
 
     def __init__(self, placed: Placed, shape: Shape | None) -> None:
-        """`index` and `hosts` are the hosts of the placement as array and as set, `cubes` the cubes they are in."""
+        """`index` and `hosts` are the hosts of the placement as array and as set, `cubes` the cubes they are in.
+
+        `way_round`: what a running slice runs around (see `Trouble`).
+        """
         self.placed = placed
         self.shape = shape
         self.index = np.array(placed.hosts, dtype=np.int64)
@@ -41,6 +52,7 @@ class Holding:
         self.cubes = placed.cubes or tuple(sorted({host // HOSTS_PER_CUBE for host in placed.hosts}))
         self.stage = Stage.WAITING
         self.speed_ppm = 0
+        self.way_round = ""
 
     @property
     def whole(self) -> bool:

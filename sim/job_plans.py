@@ -10,7 +10,7 @@ from sim.streams import Streams
 from topology.fabric import Fabric
 from topology.pod import AnyPod
 from workloads.jobs.demand import draw_jobs, jobs_always_in_demand
-from workloads.jobs.gpu_clusters import read_philly
+from workloads.jobs.gpu_clusters import read_helios, read_philly
 from workloads.jobs.job import Job
 from workloads.jobs.job_arrivals import ArrivalLaw, PoissonArrivals
 from workloads.jobs.job_log import JobLog
@@ -78,4 +78,6 @@ def read_job_log(section: JobLogSection) -> JobLog:
 
 @lru_cache(maxsize=4)
 def _read(path: str, form: str) -> JobLog:
+    if form == "helios":
+        return read_helios(path)
     return read_philly(path) if form == "philly" else read_swf(path).jobs()

@@ -257,27 +257,31 @@ class Machine:
 
     def set_stage(self, job: int, stage: Stage, speed_ppm: int = 0) -> None:
         """A job enters a stage; only `running` has a speed, in millionths, and needs its hosts to be in order."""
-        holding = self.holdings.get(job)
+        holding, way_round = self.holdings.get(job), ""
         if holding is None:
             assert stage is Stage.WAITING, f"job {job} holds nothing and can not be {stage}"
         else:
             assert (stage is Stage.RUNNING) == (speed_ppm > 0), "running jobs, and only they, have a speed"
             if stage is Stage.RUNNING:
                 assert not self.is_hurt(job), f"job {job} can not run: a component is down that nobody detected"
-                assert not self.trouble(job).hardware, f"job {job} can not run on hosts that are down"
+                trouble = self.trouble(job)
+                assert not trouble.hardware, f"job {job} can not run on hosts that are down"
+                way_round = trouble.way_round
             holding.stage = stage
             holding.speed_ppm = speed_ppm
-        self._write((self._clock.now, _STAGE, "", -1, job, _STAGES[stage], speed_ppm))
+            holding.way_round = way_round
+        self._write((self._clock.now, _STAGE, way_round, -1, job, _STAGES[stage], speed_ppm))
         self._checked()
 
     def set_speed(self, job: int, speed_ppm: int) -> None:
-        """Change the speed of a running job (nothing happens when it has that speed)."""
+        """Change the speed of a running job, or what it runs around (nothing happens when it has that speed)."""
         holding = self.holdings[job]
         assert holding.stage is Stage.RUNNING, f"job {job} does not run"
         assert 0 < speed_ppm <= FULL_SPEED_PPM, f"a speed of {speed_ppm} millionths"
-        if holding.speed_ppm != speed_ppm:
-            holding.speed_ppm = speed_ppm
-            self._write((self._clock.now, Verb.SPEED.value, "", -1, job, "", speed_ppm))
+        way_round = self.trouble(job).way_round
+        if (holding.speed_ppm, holding.way_round) != (speed_ppm, way_round):
+            holding.speed_ppm, holding.way_round = speed_ppm, way_round
+            self._write((self._clock.now, Verb.SPEED.value, way_round, -1, job, "", speed_ppm))
             self._checked()
 
     def submit(self, job: int, chips: int, work_us: int | None) -> None:
@@ -351,9 +355,8 @@ class Machine:
 
     def degraded_cubes(self) -> NDArray[np.bool_]:
         """A fresh array (C,): cubes with an optical end believed dead, or a component known to be slow or to flap."""
-        degraded = self.believed.dark_cubes()
-        degraded[list(self.flaws.degraded_cubes())] = True
-        return degraded
+        dark, flawed = self.believed.dark_cubes(), self.flaws.flawed_cubes(self.up.cubes)
+        return dark if flawed is None else dark | flawed
 
     def cube_state(self, cube: int) -> CubeState:
         """The state of a cube as the scheduler sees it."""

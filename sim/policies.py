@@ -7,6 +7,7 @@ are in the documentation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Literal
@@ -93,6 +94,26 @@ class HealthPolicy:
     def rest_s(self, kind: str) -> float:
         """Seconds of an outage beside the repair itself: detection, diagnosis and burn-in."""
         return self.detection_s(kind) + self.diagnosis + self.burn_in
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthWithLog(HealthPolicy):
+    """The same beside a log whose starts are detections: its kinds are known at once, whatever delays and polls say."""
+
+    detected: tuple[str, ...] = ()
+
+    def detection_s(self, kind: str) -> float:
+        """0 for the kinds of the log."""
+        return 0.0 if kind in self.detected else HealthPolicy.detection_s(self, kind)
+
+    def detected_after_us(self, kind: str, failed_us: int) -> int:
+        """0 for the kinds of the log."""
+        return 0 if kind in self.detected else HealthPolicy.detected_after_us(self, kind, failed_us)
+
+
+def with_detections(health: HealthPolicy, kinds: Iterable[str]) -> HealthWithLog:
+    """The policy of health beside a log of detections of these kinds."""
+    return HealthWithLog(**{item.name: getattr(health, item.name) for item in fields(health)}, detected=tuple(kinds))
 
 
 @dataclass(frozen=True, kw_only=True)

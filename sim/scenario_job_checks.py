@@ -24,6 +24,7 @@ JOBS_MAX = 500_000
 """Most jobs of one stream in one replication."""
 JOB_LOGS = {
     "swf": "logs in this format: Parallel Workloads Archive (https://www.cs.huji.ac.il/labs/parallel/workload/)",
+    "helios": "the trace: https://github.com/S-Lab-System-Group/HeliosData (data/CLUSTER/cluster_log.csv)",
     "philly": "the trace: https://github.com/msr-fiddle/philly-traces (reduced: pkusys/ElasticFlow, philly.csv)",
 }
 """Where job logs are published, by format."""

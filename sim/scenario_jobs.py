@@ -130,8 +130,9 @@ class JobLogSection(Section):
 
     path: str | None = None
     """The file; `.gz` is read too."""
-    format: Literal["swf", "philly"] = "swf"
-    """`swf`: Standard Workload Format. `philly`: the reduced table of the Philly trace."""
+    format: Literal["swf", "philly", "helios"] = "swf"
+    """`swf`: Standard Workload Format. `philly`: the reduced table of the Philly trace. `helios`: a Helios
+    cluster's `cluster_log.csv`."""
     rule: Rules = RoundUp()
     """How processors become slices."""
     time_scale: Annotated[float, Field(gt=0, le=1000)] = 1.0

@@ -95,13 +95,14 @@ class Placed(NamedTuple):
 
 
 class StageInterval(NamedTuple):
-    """One stretch of one stage of a job, [start_us, end_us), at one speed."""
+    """One stretch of one stage of a job, [start_us, end_us), at one speed; what it runs around, if anything."""
 
     job: int
     stage: Stage
     start_us: int
     end_us: int
     speed_ppm: int
+    way_round: str = ""
 
 
 LOG = TableSpec(
@@ -110,7 +111,7 @@ LOG = TableSpec(
     (
         Column("time_us", DType.INT, "us", "instant of the transition, from the start of the run"),
         Column("verb", DType.TEXT, "", "what the machine did"),
-        Column("kind", DType.TEXT, "", "kind of the component, empty for transitions of jobs"),
+        Column("kind", DType.TEXT, "", "kind of the component; of a running job, of the dead one that it runs around"),
         Column(
             "component",
             DType.INT,
@@ -173,18 +174,18 @@ class Trace:
 
     def stage_intervals(self) -> Iterator[StageInterval]:
         """Every stretch of every stage in order of its end, those of length zero left out, up to the horizon."""
-        current: dict[int, tuple[Stage, int, int]] = {}
-        for time_us, verb, _, _, job, stage, value in self.rows:
+        current: dict[int, tuple[Stage, int, int, str]] = {}
+        for time_us, verb, kind, _, job, stage, value in self.rows:
             if verb not in _STAGE_OR_SPEED:
                 if verb in _ENDS and job in current:
-                    now, start_us, speed_ppm = current.pop(job)
+                    now, start_us, speed_ppm, way_round = current.pop(job)
                     if start_us < time_us:
-                        yield StageInterval(job, now, start_us, time_us, speed_ppm)
+                        yield StageInterval(job, now, start_us, time_us, speed_ppm, way_round)
                 continue
-            now, start_us, speed_ppm = current.get(job, (Stage.WAITING, time_us, 0))
+            now, start_us, speed_ppm, way_round = current.get(job, (Stage.WAITING, time_us, 0, ""))
             if start_us < time_us:
-                yield StageInterval(job, now, start_us, time_us, speed_ppm)
-            current[job] = (_STAGES[stage] if stage else now, time_us, value)
-        for job, (now, start_us, speed_ppm) in sorted(current.items()):
+                yield StageInterval(job, now, start_us, time_us, speed_ppm, way_round)
+            current[job] = (_STAGES[stage] if stage else now, time_us, value, kind)
+        for job, (now, start_us, speed_ppm, way_round) in sorted(current.items()):
             if start_us < self.horizon_us:
-                yield StageInterval(job, now, start_us, self.horizon_us, speed_ppm)
+                yield StageInterval(job, now, start_us, self.horizon_us, speed_ppm, way_round)

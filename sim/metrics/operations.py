@@ -119,17 +119,17 @@ def circuits_made(trace: Trace, warmup_us: int = 0) -> int:
 
 
 def reroute_share(trace: Trace, warmup_us: int = 0) -> float:
-    """Share of the running time of jobs, chip-weighted, that runs around dead light (below full speed)."""
+    """Share of the running time of jobs, chip-weighted, that runs around dead light, at whatever speed."""
     chips: dict[int, int] = {}
     for placed in trace.placements:
         chips[placed.job] = len(placed.hosts) * placed.chips_per_host
-    slow = running = 0
+    rerouted = running = 0
     for interval in trace.stage_intervals():
         if interval.stage is Stage.RUNNING and interval.end_us > warmup_us:
             part = chips[interval.job] * (interval.end_us - max(interval.start_us, warmup_us))
             running += part
-            slow += part if interval.speed_ppm < 1_000_000 else 0
-    return _share(slow, running)
+            rerouted += part if interval.way_round else 0
+    return _share(rerouted, running)
 
 
 def reject_counts(ledgers: Sequence[JobLedger]) -> dict[str, int]:

@@ -177,6 +177,7 @@ class Dispatcher:
             free_chips=machine.free_chips(),
             usable=machine.usable_hosts(),
             dark_cubes=None if blind else machine.believed.dark_cubes(),
+            flawed_cubes=None if machine.fabric is Fabric.ANY_HOST else machine.flaws.flawed_cubes(machine.up.cubes),
             switch_out=machine.light is not None and machine.believed.switches_out > 0,
             held=self._held,
         )

@@ -14,10 +14,10 @@ import pytest
 from tests.shared_data import shared_file
 from topology.errors import InputError
 from topology.fabric import Fabric
-from topology.pod import POD_GENERATIONS, FlatPod
+from topology.pod import POD_GENERATIONS, FlatPod, Pod
 from topology.policies import FirstFit
 from workloads.file_text import MAX_FAULTS
-from workloads.jobs.gpu_clusters import read_helios_quotas, read_philly
+from workloads.jobs.gpu_clusters import read_helios, read_helios_quotas, read_philly
 from workloads.jobs.job_log import JobLog
 from workloads.jobs.job_plan import JobPlan, plan_from_log
 from workloads.jobs.slice_rules import Exact, RoundUp, ShareOfMachine
@@ -125,6 +125,65 @@ def test_check_values_of_the_helios_quotas() -> None:
     assert sum(shares.values()) == pytest.approx(1)
     assert quotas.shares(date(2019, 1, 1)) == shares
     assert quotas.shares(date(2030, 1, 1)) == quotas.shares(date(2020, 9, 28))
+
+
+HELIOS_JOBS = (
+    "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+    "1425511,uXBbc,vcJkd,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0\n"
+    "1425512,uVMrF,vchbv,4,16,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:27,2020-06-09 18:45:36,249,0\n"
+    "1425513,uzqls,vcpDC,1,1,1,CANCELLED,2020-06-09 18:41:28,2020-06-09 18:41:28,2020-06-17 14:15:21,675233,0\n"
+)
+"""The three rows that the publisher prints."""
+HELIOS_ROW = "7,u,vcA,8,8,1,COMPLETED,2020-06-09 00:00:00,2020-06-09 00:01:00,2020-06-09 00:03:00,120,60"
+
+
+def test_jobs_of_helios(tmp_path: Path) -> None:
+    """Goal: the jobs of a Helios cluster, quirks and all. Method: the rows of the publisher's page; then rows out of
+    order, a job without GPUs, one that still runs (without an end), one that timed out, one whose start is not known;
+    on a pod those without GPUs or run time are reported."""
+    log = read_helios(written(tmp_path, HELIOS_JOBS))
+    assert log.number.tolist() == [1425511, 1425512, 1425513]
+    assert (log.submit_s.tolist(), log.run_s.tolist()) == ([0, 26, 27], [36848, 249, 675233])
+    assert (log.processors.tolist(), log.wait_s.tolist()) == ([1, 4, 1], [0, 0, 0])
+    assert log.owner == ("vcJkd", "vchbv", "vcpDC")
+    rows = [
+        HELIOS_ROW,
+        "5,u,vcA,0,64,1,COMPLETED,2020-06-08 23:59:00,2020-06-08 23:59:00,2020-06-08 23:59:30,30,0",
+        "9,u,vcB,16,64,2,RUNNING,2020-06-09 01:00:00,2020-06-09 01:00:00,,,0",
+        "8,u,vcB,16,64,2,TIMEOUT,2020-06-09 00:30:00,,,100,",
+    ]
+    log = read_helios(written(tmp_path, HELIOS_JOBS.splitlines()[0] + "\n" + "\n".join(rows)))
+    assert (log.number.tolist(), log.submit_s.tolist()) == ([5, 7, 8, 9], [0, 60, 1860, 3660])
+    assert np.isnan(log.run_s).tolist() == [False, False, False, True]
+    assert np.isnan(log.wait_s).tolist() == [False, False, True, False]
+    plan = plan_from_log(log, Fabric.RECONFIGURABLE, Pod(cubes=8), RoundUp(), FirstFit())
+    assert [(one.reason, one.count, one.first) for one in plan.rejected] == [("no_size", 1, 5), ("no_run_time", 1, 9)]
+    assert [job.owner for job in plan.jobs] == ["vcA", "vcB"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("COMPLETED", "DONE"), ":2: state of 'DONE': not one of COMPLETED, CANCELLED"),
+        (("2020-06-09 00:00:00", "1591660800"), "submit_time of '1591660800' is no time"),
+        (("00:03:00", "00:03:00+08:00"), "end_time of '2020-06-09 00:03:00+08:00' names a zone"),
+        ((",8,8,", ",-8,8,"), "gpu_num of '-8' is below zero"),
+        ((",8,8,", ",1.5,8,"), "gpu_num of '1.5' is not whole"),
+        ((",120,60", ",125,60"), "duration of 125 is not what lies between its times, 120"),
+        ((",120,60", ",120,6"), "queue of 6 is not what lies between its times, 60"),
+        ((",120,60", ",-120,60"), "duration is below zero"),
+        ((",120,60", ",120"), "11 fields, and the header has 12"),
+        (("7,u", "seven,u"), "job_id of 'seven' is no number"),
+        (("7,u", f"{HELIOS_ROW}\n7,u"), ":3: job_id 7 is given twice"),
+        (("vc,", "cluster,"), "missing column vc"),
+    ],
+)
+def test_bad_helios_is_refused_by_line(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    """Goal: nothing wrong is played. Method: one fault at a time."""
+    text = (HELIOS_JOBS.splitlines()[0] + "\n" + HELIOS_ROW).replace(*change, 1)
+    with pytest.raises(InputError) as refused:
+        read_helios(written(tmp_path, text))
+    assert said in str(refused.value)
 
 
 def test_quirks_of_swf(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from sim.job_policies import FixedCheckpoints
 from sim.lifetimes import Exponential
 from sim.machine import Machine
 from sim.metrics.chip_hours import Use, chip_us_by_use
+from sim.metrics.operations import reroute_share
 from sim.other_failures import (
     BadHosts,
     FlappingLinks,
@@ -24,8 +25,11 @@ from sim.other_failures import (
     SilentCorruption,
     SlowHosts,
 )
-from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
+from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy, with_detections
+from sim.processes.dispatch import Dispatcher
 from sim.processes.failures import start_failures
+from sim.processes.job_events import JobEvents
+from sim.processes.jobs import run_job
 from sim.processes.operations import simulate_operations
 from sim.repair_policies import (
     CrewsOf,
@@ -41,7 +45,7 @@ from sim.repair_policies import (
     TwoStage,
 )
 from sim.streams import Streams
-from sim.trace import Row, Trace, Verb
+from sim.trace import Row, Stage, Trace, Verb
 from tests.machine.pods import DAY_US, HOUR_S, draws
 from topology.fabric import Fabric
 from topology.pod import AnyPod, FlatPod, Pod
@@ -330,3 +334,56 @@ def test_chip_hours_add_up_with_everything_on(
     assert sum(uses.values()) == pod.chips * 8 * DAY_US
     assert min(uses.values()) >= 0
     assert logs[0] == logs[1]
+
+
+def test_cubes_that_are_known_to_be_slow_are_taken_last() -> None:
+    """Goal: degraded ones last, whatever the flaw. Method: cube 0 of four is known to be slow: a job of two cubes takes
+    1 and 2, whether it may run around dead light or not; one of all four takes it too; a sub-cube job as ever."""
+    for opted_in in (True, False):
+        machine = Machine(Pod(cubes=4), Fabric.RECONFIGURABLE, simpy.Environment())
+        machine.degrade(ComponentKind.HOST, 3, "slow")
+        room = Dispatcher(simpy.Environment(), machine, RecoveryPolicy()).room()
+        cubes = []
+        for chips in (128, 256, 4):
+            spot = room.spot(make_job(0, Pod(cubes=4), chips, reroute_opt_in=opted_in))
+            assert spot is not None
+            cubes.append(sorted(spot.cubes))
+        assert cubes == [[1, 2], [0, 1, 2, 3], []]
+        machine.clear(ComponentKind.HOST, 3)
+        assert machine.flaws.flawed_cubes(4) is None
+
+
+def test_the_share_of_reroutes_knows_slow_hosts_from_dead_light() -> None:
+    """Goal: reroutes only. Method: a slow host for all of 1,000 s, a switch dead for 250 s of it, no delays, rerouted
+    at full speed or at 95 %: a quarter of the time, either way; the log says what is run around."""
+    for speed in (1.0, 0.95):
+        env = simpy.Environment()
+        machine = Machine(Pod(cubes=1), Fabric.RECONFIGURABLE, env, check_invariants=True)
+        recovery = RecoveryPolicy(evict=0, circuits=0, preflight=0, restore=0, rerouted_speed=speed)
+        dispatcher = Dispatcher(env, machine, recovery)
+        events = JobEvents(env, machine, dispatcher, recovery)
+        job = make_job(0, Pod(cubes=1), 64)
+        env.process(run_job(env, job, machine, dispatcher, events, recovery, runs_at_start=True))
+        env.run(until=1)
+        machine.onset(5, "slow", 500_000)
+        env.run(until=500)
+        machine.fail(ComponentKind.OCS, 7)
+        machine.detect(ComponentKind.OCS, 7)
+        env.run(until=750)
+        machine.repair(ComponentKind.OCS, 7)
+        env.run(until=1000)
+        trace = Trace(fabric=Fabric.RECONFIGURABLE, hosts=16, horizon_us=1000, slice_chips=64, jobs=1,
+                      rows=machine.rows, placements=machine.placements)  # fmt: skip
+        assert reroute_share(trace) == 0.25
+        around = [(one.way_round, one.end_us) for one in trace.stage_intervals() if one.stage is Stage.RUNNING]
+        assert around == [("", 1), ("", 500), ("ocs", 750), ("", 1000)]
+
+
+def test_polls_do_not_delay_what_a_log_has_detected() -> None:
+    """Goal: a log of detections is taken at its word. Method: with polls, kinds of the log are known at once, also on
+    average; others as ever."""
+    health = with_detections(HealthPolicy(detection=5.0, poll=60.0, diagnosis=30.0), ["host"])
+    assert health.detected_after_us("host", 7 * US_PER_S) == 0
+    assert (health.detection_s("host"), health.rest_s("host")) == (0, 30)
+    assert health.detected_after_us("ocs", 7 * US_PER_S) == 53 * US_PER_S
+    assert health.detection_s("ocs") == 35

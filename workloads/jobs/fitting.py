@@ -80,12 +80,14 @@ class Fitting:
         free_chips: Chips,
         usable: Mask,
         dark_cubes: Mask | None = None,
+        flawed_cubes: Mask | None = None,
         switch_out: bool = False,
         held: Callable[[int], Held] = nothing_held,
     ) -> None:
         """`free_chips` (H,) no job holds; `usable` (H,) hosts are up and not drained.
 
-        `dark_cubes` (C,) have a dead optical end; `switch_out`: a switch is dead; `held` gives what a job holds.
+        `dark_cubes` (C,) have a dead optical end; `flawed_cubes` (C,) a component known to be slow or to flap: slices
+        of whole cubes take them last; `switch_out`: a switch is dead; `held` gives what a job holds.
         """
         self._fabric = fabric
         self._pod = pod
@@ -93,6 +95,7 @@ class Fitting:
         self._free_chips = free_chips
         self._usable = usable
         self._dark = dark_cubes
+        self._flawed = flawed_cubes
         self._switch_out = switch_out
         self._held = held
         self._started: _Started | None = None
@@ -142,6 +145,7 @@ class Fitting:
             free_chips=self._free_chips,
             usable=self._usable & ~hosts,
             dark_cubes=self._dark,
+            flawed_cubes=self._flawed,
             switch_out=self._switch_out,
             held=self._held,
         )
@@ -161,11 +165,11 @@ class Fitting:
             whole = usable_cubes(self._usable)
             return free, ~whole if self._dark is None else ~whole | self._dark
         if self._dark is None:
-            return free, None
+            return free, self._flawed
         if job.reroute_opt_in:
-            return free, self._dark
+            return free, self._dark if self._flawed is None else self._dark | self._flawed
         uses_ends = self._fabric.has_light or job.hosts > HOSTS_PER_CUBE
-        return (free & ~np.repeat(self._dark, HOSTS_PER_CUBE) if uses_ends else free), None
+        return (free & ~np.repeat(self._dark, HOSTS_PER_CUBE) if uses_ends else free), self._flawed
 
     def spot(self, job: Job) -> Spot | None:
         """Where the placement policy puts the job now, or None."""
@@ -252,6 +256,7 @@ class Fitting:
             free_chips=free_chips,
             usable=self._usable,
             dark_cubes=self._dark,
+            flawed_cubes=self._flawed,
             switch_out=self._switch_out,
             held=self._held,
         )

@@ -1,4 +1,4 @@
-"""Readers of GPU cluster data: jobs of Philly (2017) and quotas of Helios (2020).
+"""Readers of GPU cluster data: jobs of Philly (2017), jobs and quotas of Helios (2020).
 
 Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC 2019, as reduced
 by ElasticFlow; Hu et al., "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters",
@@ -25,6 +25,12 @@ from workloads.jobs.job_log import JobLog, sorted_job_log
 
 PHILLY_SOURCE = "https://github.com/pkusys/ElasticFlow (pollux/pollux_simulator/traces/philly.csv, Apache-2.0)"
 PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+HELIOS_COLUMNS = (
+    "job_id", "vc", "gpu_num", "state", "submit_time", "start_time", "end_time", "duration", "queue",
+)  # fmt: skip
+HELIOS_ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
+HELIOS_NOT_ENDED = ("RUNNING", "SUSPENDED")
+HELIOS_JOBS_SOURCE = "https://github.com/S-Lab-System-Group/HeliosData (data/CLUSTER/cluster_log.csv)"
 HELIOS_SOURCE = "https://github.com/S-Lab-System-Group/HeliosArtifact (analysis, Earth_gpu_number.csv, MIT)"
 
 _EPOCH = datetime(1970, 1, 1)  # the log states no zone; only differences are used
@@ -62,12 +68,7 @@ class _PhillyJob:
 
 def _philly_job(row: dict[str, str]) -> _PhillyJob:
     """One row; ValueError says what is wrong."""
-    try:
-        submitted = datetime.fromisoformat(row["timestamp"])
-    except ValueError:
-        raise ValueError(f"timestamp of {row['timestamp'][:40]!r} is no time as 2017-11-01 00:02:12") from None
-    if submitted.tzinfo is not None:
-        raise ValueError(f"timestamp of {row['timestamp'][:40]!r} names a zone, and this log has none")
+    submitted = _time_of(row["timestamp"], "timestamp")
     run_s, gpus = number_of(row["duration"], "duration"), whole_number_of(row["num_gpus"], "num_gpus")
     if run_s < 0:
         raise ValueError(f"duration of {row['duration'][:40]!r} is below zero")
@@ -109,6 +110,95 @@ def read_philly(path: str | Path) -> JobLog:
         requested_s=unknown,
         processors=[job.gpus for job in jobs],
         owner=[job.cluster for job in jobs],
+    )
+
+
+def _time_of(text: str, name: str) -> datetime:
+    """An instant without a zone; ValueError where it is none."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{name} of {text[:40]!r} is no time as 2020-06-09 18:41:01") from None
+    if instant.tzinfo is not None:
+        raise ValueError(f"{name} of {text[:40]!r} names a zone, and this log has none")
+    return instant
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HeliosJob:
+    """One row of a Helios log; times in seconds, NaN: not known."""
+
+    number: int
+    submitted_s: float
+    wait_s: float
+    run_s: float
+    gpus: int
+    owner: str
+
+
+def _helios_job(row: dict[str, str]) -> _HeliosJob:
+    """One row; ValueError says what is wrong."""
+    state = row["state"].upper()
+    if state not in (*HELIOS_ENDED, *HELIOS_NOT_ENDED):
+        raise ValueError(f"state of {row['state'][:40]!r}: not one of {', '.join((*HELIOS_ENDED, *HELIOS_NOT_ENDED))}")
+    submitted = _time_of(row["submit_time"], "submit_time")
+    gpus = whole_number_of(row["gpu_num"], "gpu_num")
+    if gpus < 0:
+        raise ValueError(f"gpu_num of {row['gpu_num'][:40]!r} is below zero")
+    wait_s, run_s = (number_of(row[name], name) if row[name] else math.nan for name in ("queue", "duration"))
+    if min(wait_s, run_s) < 0:
+        raise ValueError(f"{'queue' if wait_s < 0 else 'duration'} is below zero")
+    if row["start_time"] and row["end_time"] and state in HELIOS_ENDED:
+        started, ended = _time_of(row["start_time"], "start_time"), _time_of(row["end_time"], "end_time")
+        for name, stated_s, apart in (("duration", run_s, ended - started), ("queue", wait_s, started - submitted)):
+            apart_s = apart.total_seconds()
+            if abs(stated_s - apart_s) > 1:
+                raise ValueError(f"{name} of {stated_s:g} is not what lies between its times, {apart_s:g}")
+    return _HeliosJob(
+        number=whole_number_of(row["job_id"], "job_id"),
+        submitted_s=(submitted - _EPOCH).total_seconds(),
+        wait_s=wait_s,
+        run_s=run_s if state in HELIOS_ENDED else math.nan,
+        gpus=gpus,
+        owner=row["vc"],
+    )
+
+
+def read_helios(path: str | Path) -> JobLog:
+    """Jobs of a Helios cluster (`cluster_log.csv`): `owner` the virtual cluster, `number` the `job_id`.
+
+    Quirks: rows may be in any order; jobs without GPUs are jobs of 0 `processors`; those that run or are suspended when
+    the log ends have no `run_s`; times that are left out are not known; other columns are passed by. What a job
+    requested is not in it. InputError names by line what is wrong, also times that contradict `duration` or `queue` by
+    more than a second, and a `job_id` given twice.
+    """
+    faults = FaultList(path)
+    rows = _rows(path, read_log_text(path, HELIOS_JOBS_SOURCE), faults)
+    line, names = next(rows)
+    missing = [name for name in HELIOS_COLUMNS if name not in names]
+    if missing:
+        what = f"missing column {', '.join(missing)}"
+        raise refuse(f"{path}:{line}", what, f"the header must name {', '.join(HELIOS_COLUMNS)}")
+    jobs: dict[int, _HeliosJob] = {}
+    for line, row in rows:
+        try:
+            job = _helios_job(dict(zip(names, row, strict=True)))
+            if job.number in jobs:
+                raise ValueError(f"job_id {job.number} is given twice")
+            jobs[job.number] = job
+        except ValueError as error:
+            faults.add(line, str(error))
+    faults.raise_if_any()
+    own = list(jobs.values())
+    return sorted_job_log(
+        str(path),
+        [job.submitted_s for job in own],
+        number=[job.number for job in own],
+        wait_s=[job.wait_s for job in own],
+        run_s=[job.run_s for job in own],
+        requested_s=[math.nan] * len(own),
+        processors=[job.gpus for job in own],
+        owner=[job.owner for job in own],
     )
 
 
