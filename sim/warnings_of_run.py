@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from sim.run_tables import SPECS
+from workloads.load.laws import DiurnalRequests
 
 if TYPE_CHECKING:
     from sim.points import PointResult
@@ -21,6 +23,7 @@ def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[
         *_hosts_up(scenario),
         *_jobs_left_out(results),
         *_queues(results),
+        *_part_of_a_day(points, results),
         *_losses_left_out(points, results),
         *_disagreements(results),
     ]
@@ -95,6 +98,25 @@ def _queues(results: Sequence[PointResult]) -> Iterator[str]:
             value: Any = row["value"]
             if value >= 1.0:
                 seen[f"{row['service']}: overloaded, requests arrive at {value:.0%} of what it could serve"] = None
+    yield from seen
+
+
+def _part_of_a_day(points: Sequence[Point], results: Sequence[PointResult]) -> Iterator[str]:
+    """Services whose rate follows the hour, seen for less than a whole period: their windows begin at hour 0."""
+    seen: dict[str, None] = {}
+    for point, result in zip(points, results, strict=True):
+        serving, table = point.scenario.serving, result.tables.get("service", pd.DataFrame())
+        if serving is None or table.empty:
+            continue
+        rates = table[table["measure"] == "offered_requests_per_s"].set_index("service")["value"]
+        for service in serving.services:
+            law = service.requests
+            if isinstance(law, DiurnalRequests):
+                wanted = math.ceil(float(rates.loc[[service.name]].iloc[0]) * law.period)
+                if serving.windows.requests < wanted:
+                    share = serving.windows.requests / wanted
+                    what = f"{service.name}: the windows last {share:.0%} of a period, from its hour 0"
+                    seen[f"{what}; {wanted:,} requests would see it whole"] = None
     yield from seen
 
 

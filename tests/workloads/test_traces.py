@@ -94,6 +94,7 @@ def test_the_real_file_is_read_once() -> None:
         f"{HEADER}\n{ROW}\n2023-11-16 18:15:50.9951690,396,109\n",
         f"\ufeff{HEADER}\r\n{ROW}\r\n\r\n2023-11-16 18:15:50.995169,396,109\r\n",
         "GeneratedTokens,ContextTokens,TIMESTAMP\n44,374,2023-11-16T18:15:46.68059\n109,396,2023-11-16 18:15:50.995169",
+        f"{HEADER}\n2023-11-16 18:15:46.680590+00:00,374,44\n2023-11-16 18:15:50.995169Z,396,109\n",
         f"{HEADER}, Extra \n2023-11-16 18:15:50.9951690, 396 ,109,x\n{ROW},y\n",
     ],
     ids=[
@@ -101,6 +102,7 @@ def test_the_real_file_is_read_once() -> None:
         "LF",
         "byte-order mark, blank line, six digits",
         "other column order",
+        "zone of UTC, as in 2024",
         "unsorted, more",
     ],
 )

@@ -17,7 +17,7 @@ from workloads.traces.trace import NOT_MEASURED, Trace, TraceFormat, TraceRow, t
 S_NS = 1_000_000_000
 BURSTGPT_LOGS = ("Conversation log", "API log")
 
-_TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?")
+_TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(?:Z|\+00:00)?")
 _WHOLE = re.compile(r"[+-]?\d{1,30}(\.0{1,9})?")
 _EPOCH = datetime(1970, 1, 1)  # the trace states no zone; only differences are used
 
@@ -38,7 +38,10 @@ class CsvFormat:
 
 
 def timestamp_ns(text: str) -> int:
-    """Nanoseconds of `YYYY-MM-DD HH:MM:SS.fffffff` since 1970 (up to nine digits); ValueError for another form."""
+    """Nanoseconds of `YYYY-MM-DD HH:MM:SS.fffffff` since 1970; ValueError for another form.
+
+    Up to nine digits; the zone of UTC may be written, as in the traces of 2024.
+    """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{shown_value(text)} is no time")

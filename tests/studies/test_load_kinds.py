@@ -1,0 +1,69 @@
+"""Runs of services under changing rates, bursts and users who come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim import run
+from sim.result import Result
+from sim.scenario import scenario_of
+from sim.strict_yaml import parse_document
+
+pytestmark = pytest.mark.slow
+
+SERVED = """\
+name: served
+pod: {cubes: 2, grid: 1x1x2}
+serving:
+  weights: healthy
+  windows: {requests: 4000, replications: 1, losses: 0}
+  services:
+    - name: chat
+      model: llama3_70b
+      slice: 4x4x4
+      load: 0.5
+      cache: {kind: CACHE}
+      requests: {REQUESTS, input: {mean: 512, cv: 1, max: 2048}, output: {mean: 64, cv: 1, max: 256}}
+      slo: {ttft: 1 s, tpot: 60 ms, attainment: 90 %}
+"""
+SESSIONS = "sessions: {turns: 4, return_mean: 20 s, max_context: 8192, system_prompt: 512}"
+
+
+def served(requests: str, cache: str = "paged") -> Result:
+    """A run with these requests."""
+    text = SERVED.replace("REQUESTS", requests).replace("CACHE", cache)
+    return run(scenario_of(parse_document(text.encode(), "kinds.yaml"), ()), workers=1)
+
+
+def values(result: Result) -> dict[str, float]:
+    """Measures of the service by name."""
+    return dict(zip(result.service["measure"], result.service["value"], strict=True))
+
+
+def test_bursts_cost_capacity() -> None:
+    """Goal: bursts of minutes are felt, and last as long at any rate. Method: the capacity for a third of the time at
+    full rate is well below that of the same mean rate without bursts, and not below a quarter of it."""
+    steady, bursts = (
+        values(served(kind)) for kind in ("kind: poisson", "kind: on_off, on_time: 1 min, off_time: 2 min")
+    )
+    ratio = bursts["capacity_requests_per_s"] / steady["capacity_requests_per_s"]
+    assert 0.25 < ratio < 0.6
+
+
+def test_hours_are_seen_whole_or_warned_of() -> None:
+    """Goal: a window that sees a part of the day says so; capacity is that of a steady rate. Method: a day, and a
+    period of some seconds."""
+    steady, day = served("kind: poisson"), served("kind: diurnal, swing: 60 %")
+    assert values(day)["capacity_requests_per_s"] == values(steady)["capacity_requests_per_s"]
+    (warning,) = day.warnings
+    assert "of a period, from its hour 0" in warning
+    assert served("kind: diurnal, swing: 60 %, period: 20 s, peak: 5 s").warnings == ()
+
+
+def test_what_users_come_back_with_is_found() -> None:
+    """Goal: histories are reused by a cache that shares prefixes. Method: the same requests with both caches: hits, and
+    more capacity with sharing."""
+    paged, sharing = values(served(SESSIONS)), values(served(SESSIONS, "prefix_sharing"))
+    assert "prefix_hit_share" not in paged
+    assert 0.3 < sharing["prefix_hit_share"] < 1
+    assert sharing["capacity_requests_per_s"] > 1.2 * paged["capacity_requests_per_s"]
