@@ -26,9 +26,10 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError
 
-from sim import scenario_jobs, scenario_parts, scenario_services
+from sim import own_catalogue, scenario_jobs, scenario_parts, scenario_services
 from sim.job_policies import NoCheckpoints, SparesPolicy
 from sim.overrides import apply_overrides, split_key, swept_overrides, with_value
+from sim.own_catalogue import Catalogue, ChipSection, ModelSection, Name, catalogue_with
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
 from sim.quantities import AdviceError, parse_quantity
 from sim.repair_policies import MaintenancePolicy
@@ -81,10 +82,19 @@ class Scenario(Section):
     """What is asked of the machine."""
     serving: ServingSection | None = None
     """Language models that are served on slices, token by token."""
+    chips: dict[Name, ChipSection] = Field(default_factory=dict)
+    """Chips of your own by key, for services to name."""
+    models: dict[Name, ModelSection] = Field(default_factory=dict)
+    """Models of your own by key, for services to name."""
     run: RunSection = RunSection()
     """Seed, warm-up, start."""
     expect: tuple[Expectation, ...] = ()
     """Bounds that the results must meet; a missed one makes the run end with status 1."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """All chips and models that services may name."""
+        return catalogue_with(self.chips, self.models)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +179,7 @@ def scenario_schema() -> dict[str, Any]:
 def _texts_of_fields() -> dict[str, dict[str, str]]:
     """The text under each field of each section, by the names of section and field, from the sources."""
     texts: dict[str, dict[str, str]] = {}
-    for module in (scenario_parts, scenario_jobs, scenario_services, sys.modules[__name__]):
+    for module in (scenario_parts, scenario_jobs, scenario_services, own_catalogue, sys.modules[__name__]):
         for section in ast.parse(inspect.getsource(module)).body:
             if not isinstance(section, ast.ClassDef):
                 continue

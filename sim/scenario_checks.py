@@ -14,6 +14,7 @@ from sim.condition import component_counts
 from sim.histories import US_PER_S, failure_mode, too_many_outages
 from sim.measure_names import MEASURES, bound_unit
 from sim.other_failures import OtherFailures
+from sim.own_catalogue import Catalogue, catalogue_with
 from sim.quantities import AdviceError, parse_quantity
 from sim.repair_policies import PartsOf
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
@@ -23,9 +24,7 @@ from topology.errors import Fault, InputError
 from topology.fabric import Fabric
 from topology.pod import HOSTS_PER_CUBE, POD_GENERATIONS, AnyPod, FlatPod
 from topology.shape import parse_shape
-from workloads.catalogue.chips import CHIPS
-from workloads.catalogue.models import MODELS
-from workloads.collectives import circuit_slice
+from workloads.collectives import circuit_slice, gather_bytes_per_s
 from workloads.kv_cache import require_fit
 from workloads.load.laws import AzureConversation
 from workloads.load.replay import TraceRequests
@@ -40,7 +39,7 @@ Problem = tuple[KeyPath, str, str]
 
 def check_scenario(scenario: Scenario) -> list[Problem]:
     """All problems of one scenario without a sweep, in the order of its sections."""
-    problems = list(_pod(scenario))
+    problems = [*_pod(scenario), *catalogue_with(scenario.chips, scenario.models)[1]]
     pod = None if problems else _built(scenario, problems)
     problems += [*_failures(scenario), *_nothing_asked(scenario)]
     if pod is not None:
@@ -220,15 +219,17 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     """Every service must be complete, and all their slices must fit the pod together."""
     services = scenario.serving.services if scenario.serving is not None else ()
     names = [service.name for service in services]
+    known = scenario.catalogue
     used = 0
     for index, service in enumerate(services):
         path: KeyPath = ("serving", "services", index)
         if service.name in names[:index]:
             yield (*path, "name"), f"`{service.name}` names two services", "write another name"
-        if service.model not in MODELS:
-            yield (*path, "model"), f"model `{service.model}` is not known", nearest(service.model, list(MODELS))
-        if service.chip not in CHIPS:
-            yield (*path, "chip"), f"chip `{service.chip}` is not known", nearest(service.chip, list(CHIPS))
+        if service.model not in known.models:
+            advice = nearest(service.model, list(known.models))
+            yield (*path, "model"), f"model `{service.model}` is not known", advice
+        if service.chip not in known.chips:
+            yield (*path, "chip"), f"chip `{service.chip}` is not known", nearest(service.chip, list(known.chips))
         if (service.slice is None) == (service.slice_chips is None):
             yield path, "a service needs either `slice` or `slice_chips`", "write for example `slice: 8x8x16`"
             continue
@@ -236,7 +237,7 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
         yield from _batching(service, path)
         yield from _cache(service, path)
         yield from _fits(service, path, pod, used)
-        yield from _memory(service, path)
+        yield from _memory(service, path, known)
         used += service.replicas * service.shape().chips
 
 
@@ -295,23 +296,25 @@ def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Ite
         yield (*path, "replicas"), what, "write fewer replicas or smaller slices"
 
 
-def _memory(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
+def _memory(service: ServiceSection, path: KeyPath, known: Catalogue) -> Iterator[Problem]:
     """Weights and one longest request must fit the memory of a slice; a trace is read for its longest request."""
-    if service.model not in MODELS or service.chip not in CHIPS:
+    if service.model not in known.models or service.chip not in known.chips:
         return
     if service.activation_reserve >= service.utilisation:
         yield (*path, "activation_reserve"), "the reserve leaves nothing of `utilisation`", "write a smaller share"
         return
     key = "slice" if service.slice is not None else "slice_chips"
-    model, chip, network = MODELS[service.model], CHIPS[service.chip], circuit_slice(service.shape().dimensions)
+    network = circuit_slice(service.shape().dimensions)
+    model, chip = known.models[service.model], known.chips[service.chip]
     try:
+        gather_bytes_per_s(chip, network)
         require_fit(model, chip, network, service.longest_reserved_tokens, service.memory())
         if service.requests.natural_rate_per_s == 0.0:
             what = "all requests of the trace arrive at one instant"
             yield (*path, "requests"), what, "give a trace with at least two arrival times"
     except InputError as error:
         for fault in error.faults:
-            of_slice = fault.where == "slice"
+            of_slice = fault.where in ("slice", "chip")
             yield (
                 (*path, key if of_slice else "requests"),
                 fault.what if of_slice else f"{fault.where}: {fault.what}",

@@ -147,6 +147,11 @@ SECTIONS = (
     ("serving.services.N.requests.sessions", "Sessions", ""),
     ("serving.services.N.slo", "SloSection", ""),
     ("serving.services.N.shared_prefix", "SharedPrefix", ""),
+    ("chips.KEY", "ChipSection", "KEY is the name that services use; bytes per second are one way."),
+    ("models.KEY", "ModelSection", "KEY is the name that services use; parameters follow from the shape."),
+    ("models.KEY.latent", "LatentSection", ""),
+    ("models.KEY.experts", "ExpertsSection", ""),
+    ("models.KEY.window", "WindowSection", ""),
     ("run", "RunSection", ""),
     ("expect.N", "Expectation", ""),
 )

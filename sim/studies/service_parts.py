@@ -8,8 +8,6 @@ from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
 from sim.streams import Streams
 from topology.shape import Shape, parse_shape
-from workloads.catalogue.chips import CHIPS
-from workloads.catalogue.models import MODELS
 from workloads.collectives import circuit_slice
 from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import kv_memory, smallest_slice_that_fits
@@ -45,15 +43,17 @@ class Calibration:
         return self.fits and self.capacity_per_s >= LEAST_LOAD * self.saturated_per_s
 
 
-def service_config(section: ServiceSection, shape: Shape, replicas: int) -> ServiceConfig | None:
+def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, replicas: int) -> ServiceConfig | None:
     """The kernel's configuration of `replicas` replicas on slices of `shape`; None where the model does not fit.
 
     Costs are those of a slice formed by circuits, on every fabric: so fabrics differ in availability alone (favours
     static slices, whose tori wrap only on axes that span the pod).
     """
-    model, chip, network = MODELS[section.model], CHIPS[section.chip], circuit_slice((shape.x, shape.y, shape.z))
+    known, network = scenario.catalogue, circuit_slice(shape.dimensions)
+    model, chip = known.models[section.model], known.chips[section.chip]
     longest = section.requests.longest_tokens
-    if not _holds(section, shape):
+    own = shape.dimensions
+    if smallest_slice_that_fits(model, chip, section.longest_reserved_tokens, section.memory(), [own]) is None:
         return None
     rule = section.batching_rule()
     costs = replica_pass_costs(
@@ -78,12 +78,6 @@ def service_config(section: ServiceSection, shape: Shape, replicas: int) -> Serv
         ttft_limit_s=section.slo.ttft,
         tpot_limit_s=section.slo.tpot,
     )
-
-
-def _holds(section: ServiceSection, shape: Shape) -> bool:
-    own = (shape.x, shape.y, shape.z)
-    model, chip = MODELS[section.model], CHIPS[section.chip]
-    return smallest_slice_that_fits(model, chip, section.longest_reserved_tokens, section.memory(), [own]) is not None
 
 
 def service_requests(section: ServiceSection, rate_per_s: float, count: int, streams: Streams, about: str) -> Requests:
@@ -114,7 +108,7 @@ def calibrate(scenario: Scenario, index: int, shape_text: str) -> Calibration:
     """Find by bisection what one replica of service number `index` on a shape can do (a task)."""
     assert scenario.serving is not None
     section, shape = scenario.serving.services[index], parse_shape(shape_text)
-    config = service_config(section, shape, 1)
+    config = service_config(scenario, section, shape, 1)
     if config is None:
         return Calibration(shape=shape_text, chips=shape.chips, fits=False, capacity_per_s=0.0, saturated_per_s=0.0)
     own = shape_text == str(section.shape())

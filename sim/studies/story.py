@@ -72,7 +72,7 @@ def tell_story(scenario: Scenario, task: WindowTask, fabric: Fabric) -> Story:
     requests = service_requests(section, task.rate_per_s, int(min(wanted, LOSS_REQUESTS_MAX)), streams, "loss")
     if wanted > LOSS_REQUESTS_MAX:  # told for as long as requests come
         horizon_us = min(horizon_us, int(requests.arrival_ns[-1]) // 1_000)
-    config = service_config(section, section.shape(), section.replicas)
+    config = service_config(scenario, section, section.shape(), section.replicas)
     assert config is not None, "the scenario was checked: the model fits"
     service = Service(with_replicas(config, section.replicas, task.saturated_per_s), requests, streams.uniforms)
     replica = int(streams.uniforms(f"serving.{section.name}.lost_replica", 0, 1)[0] * section.replicas)

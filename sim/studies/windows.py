@@ -113,7 +113,7 @@ def _window(scenario: Scenario, task: WindowTask, replicas: int, count: int, abo
 def _config(scenario: Scenario, task: WindowTask, replicas: int) -> ServiceConfig:
     assert scenario.serving is not None
     section = scenario.serving.services[task.service]
-    config = service_config(section, section.shape(), replicas)
+    config = service_config(scenario, section, section.shape(), replicas)
     assert config is not None, "the scenario was checked: the model fits"
     return with_replicas(config, replicas, task.saturated_per_s)
 
@@ -198,7 +198,7 @@ def ladder_window(scenario: Scenario, service: int, calibration: Calibration) ->
     """
     assert scenario.serving is not None
     section = scenario.serving.services[service]
-    config = service_config(section, parse_shape(calibration.shape), 1)
+    config = service_config(scenario, section, parse_shape(calibration.shape), 1)
     if config is None:
         return None
     rate = IDLE_LOAD * calibration.saturated_per_s
