@@ -144,17 +144,16 @@ def shown_progress(quiet: bool) -> Iterator[Progress | None]:
     if quiet:
         yield None
         return
+    if not sys.stderr.isatty():
+        with _PlainProgress() as plain:
+            yield plain
+        return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        with _PlainProgress() as plain:
-            yield plain
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
         def show(done: int, total: int, about: str) -> None:
