@@ -109,7 +109,7 @@ def print_schema() -> int:
 
 @app.command("list")
 def list_things(
-    what: Annotated[str, typer.Argument(help="scenarios, chips, models, pods or policies.")] = "scenarios",
+    what: Annotated[str, typer.Argument(help="scenarios, chips, models, pods, policies or accuracy.")] = "scenarios",
     as_json: AsJson = False,
 ) -> int:
     """List what opticube comes with."""

@@ -58,9 +58,10 @@ def schema_command() -> int:
 
 
 def list_command(what: str, as_json: bool) -> int:
-    """List scenarios, chips, models, pods or policies."""
+    """List scenarios, chips, models, pods, policies, or the accuracy of costs."""
     listings: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "scenarios": _scenarios, "chips": _chips, "models": _models, "pods": _pods, "policies": _policies,
+        "accuracy": _accuracy,
     }  # fmt: skip
     if what not in listings:
         raise refuse("opticube list", f"`{what}` can not be listed", nearest(what, list(listings)))
@@ -121,6 +122,24 @@ def _models() -> list[dict[str, Any]]:
             "kv_bytes_per_token": model.kv_bytes_per_token(),
         }
         for model in MODELS.values()
+    ]
+
+
+def _accuracy() -> list[dict[str, Any]]:
+    """Published times beside computed ones, row by row."""
+    from workloads.accuracy.errors import row_errors
+
+    return [
+        {
+            "group": each.row.group,
+            "row": each.row.name,
+            "mark": each.row.mark.value,
+            "measured_ms": round(each.row.measured_s * 1e3, 3),
+            "computed_ms": round(each.computed_s * 1e3, 3),
+            "error_percent": round(100 * each.error, 1),
+            "counted": "no: irregular" if each.row.irregular else "yes",
+        }
+        for each in row_errors()
     ]
 
 
