@@ -165,19 +165,18 @@ def check(trace: Trace, jobs: list[Job], *, finished: bool = True) -> None:
         uses = chip_us_by_use(trace, warmup_us)
         assert uses[Use.UNACCOUNTED] == 0
         assert min(uses.values()) >= 0
+        ledgers = job_ledgers(trace, warmup_us)
+        assert all(ledger.unaccounted_us == 0 and min(ledger.us.values()) >= 0 for ledger in ledgers)
+        running = sum(ledger.chips * ledger.us[use] for ledger in ledgers for use in RUN_USES)
+        assert running == sum(uses[use] for use in RUN_USES)
     ledgers = job_ledgers(trace)
-    uses = chip_us_by_use(trace)
     assert [ledger.job for ledger in ledgers] == sorted(job.id for job in jobs)
     work = {job.id: job.work_us for job in jobs}
     for ledger in ledgers:
-        assert ledger.unaccounted_us == 0
-        assert min(ledger.us.values()) >= 0
         if finished:
             assert ledger.rejected or ledger.finished_us is not None, f"job {ledger.job} never finished"
         if ledger.finished_us is not None:
             assert -1 <= ledger.us[Use.USEFUL] - (work[ledger.job] or 0) <= 60, "what was useful is the work"
-    running = sum(ledger.chips * ledger.us[use] for ledger in ledgers for use in RUN_USES)
-    assert running == sum(uses[use] for use in RUN_USES)
 
 
 def play(number: int) -> None:
