@@ -25,7 +25,15 @@ from workloads.load.lengths import EmpiricalLengths, FixedLengths, LognormalLeng
 from workloads.load.replay import TraceRequests
 from workloads.prefixes import SharedPrefix
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, StaticBatching
-from workloads.serving.router import LeastOutstanding, PrefixAffine, RandomRouter, RoundRobin, Router
+from workloads.serving.router import (
+    CentralQueue,
+    LeastOutstanding,
+    PrefixAffine,
+    RandomRouter,
+    RoundRobin,
+    Router,
+    SloAware,
+)
 
 Load = Annotated[float, Unit("1", low=0.0, high=100.0, open_ends=True)]
 """A share of capacity; above 1 is overload."""
@@ -135,7 +143,8 @@ BatchingSection = Annotated[
 WINDOW_MAX_S = 365 * 86_400.0
 """A steady window that takes longer than a year says nothing that a shorter one does not."""
 ROUTERS: dict[str, Router] = {
-    rule.kind: rule for rule in (LeastOutstanding(), RoundRobin(), RandomRouter(), PrefixAffine())
+    rule.kind: rule
+    for rule in (LeastOutstanding(), RoundRobin(), RandomRouter(), PrefixAffine(), CentralQueue(), SloAware())
 }
 
 PLUG_INS: dict[str, tuple[Any, ...]] = {
@@ -144,7 +153,7 @@ PLUG_INS: dict[str, tuple[Any, ...]] = {
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths, EmpiricalLengths),
     "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection),
     "serving.services.N.cache": (Paged, Contiguous, PrefixSharing),
-    "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter, PrefixAffine),
+    "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter, PrefixAffine, CentralQueue, SloAware),
 }
 """All plug-ins by the key at which a scenario chooses one of them."""
 
@@ -209,9 +218,12 @@ class ServiceSection(Section):
     """The limits that make a request in time."""
     batching: BatchingSection = ContinuousSection()
     """How an iteration is filled: `continuous`, `chunked_prefill` with a token budget, `static` batches."""
-    router: Literal["least_outstanding", "round_robin", "random", "prefix_affine"] = "least_outstanding"
-    """Which replica takes a request: `least_outstanding`, `round_robin`, `random`, or `prefix_affine` (the one whose
-    cache holds most of the prompt, unless it has more than 8 requests above the fewest)."""
+    router: Literal["least_outstanding", "round_robin", "random", "prefix_affine", "central", "slo_aware"] = (
+        "least_outstanding"
+    )
+    """Which replica takes a request: `least_outstanding`, `round_robin`, `random`, `prefix_affine` (the one whose
+    cache holds most of the prompt, unless it has more than 8 requests above the fewest), `slo_aware` (the least
+    predicted time to first token), or one `central` queue for all."""
     layout: Layout = Layout.WEIGHT_STATIONARY_2D
     """How weights meet tokens in a decode pass."""
     prefill_layout: Layout | None = None

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.serving.naive import Costs, Naive, Rules
+from tests.serving.naive import FAR, Costs, Naive, Rules
+from tests.serving.naive_clients import ClientNaive, ClientStaticNaive
 from tests.serving.naive_static import StaticNaive
 from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.requests import Requests
 from workloads.serving.batching import ChunkedPrefill, ContinuousBatching, StaticBatching
+from workloads.serving.clients import Admission, Cancellations, Clients, Patience, Retries
 from workloads.serving.measures import ServiceMeasures
-from workloads.serving.router import LeastOutstanding, PrefixAffine, RandomRouter, RoundRobin
+from workloads.serving.router import CentralQueue, LeastOutstanding, PrefixAffine, RandomRouter, RoundRobin, SloAware
 from workloads.serving.service import Service, ServiceConfig
 
 TOKENS = 6000
@@ -113,6 +115,53 @@ def draw_static_case(seed: int, *, whole: bool = True) -> Case:
     return replace(case, config=replace(case.config, batching=batching))
 
 
+def draw_central_case(seed: int, *, whole: bool = True) -> Case:
+    """Workload number `seed` with one queue for up to five replicas, a fifth of them under static batching."""
+    draw = draw_static_case if seed % 5 == 4 else draw_case
+    case, rng = draw(seed, whole=whole), np.random.default_rng([seed, 2])
+    replicas = int(rng.integers(2, 6))
+    span = int(case.requests.arrival_ns[-1]) + case.requests.count * 500
+    config = replace(case.config, router=CentralQueue(), replicas=replicas)
+    return replace(case, config=config, events=draw_events(rng, replicas, span))
+
+
+def draw_slo_aware_case(seed: int, *, whole: bool = True) -> Case:
+    """Workload number `seed` with the SLO-aware router."""
+    case, rng = draw_case(seed, whole=whole), np.random.default_rng([seed, 4])
+    replicas = int(rng.integers(2, 6))
+    span = int(case.requests.arrival_ns[-1]) + case.requests.count * 500
+    config = replace(case.config, router=SloAware(), replicas=replicas)
+    return replace(case, config=config, events=draw_events(rng, replicas, span))
+
+
+def draw_clients_case(seed: int, *, whole: bool = True) -> Case:
+    """Workload number `seed` with impatient clients who come back, cancel, and meet limits; with priorities in half.
+
+    The kinds of batching and of routing are mixed.
+    """
+    draws = (draw_case, draw_case, draw_static_case, draw_central_case, draw_slo_aware_case)
+    case, rng = draws[seed % 5](seed, whole=whole), np.random.default_rng([seed, 3])
+    scale_s = float(case.config.costs.prefill_parts_s[0].sum()) * float(rng.choice([2.0, 10.0, 40.0]))
+    untils = ("admission", "first_token", "answer")
+    clients = Clients(
+        patience=Patience(limit_s=scale_s, until=untils[rng.integers(3)]) if rng.random() < 0.8 else None,
+        retries=Retries(
+            attempts=int(rng.integers(1, 5)),
+            backoff_s=float(rng.choice([0.1, 1.0])) * scale_s,
+            jitter=float(rng.choice([0.0, 0.5, 1.0])),
+        ),
+        cancellations=Cancellations(share=float(rng.random()), mean_s=scale_s) if rng.random() < 0.5 else None,
+    )
+    central = isinstance(case.config.router, CentralQueue)
+    admission = Admission(
+        max_queue=int(rng.integers(1, 8)) if rng.random() < 0.3 else None,
+        max_outstanding=int(rng.integers(1, 20)) if rng.random() < 0.3 else None,
+        max_predicted_ttft_s=scale_s if rng.random() < 0.3 and not central else None,
+    )
+    shares = ((), (), (0.2, 0.8), (0.25, 0.25, 0.5))[rng.integers(4)]
+    return replace(case, config=replace(case.config, clients=clients, admission=admission, priorities=shares))
+
+
 def draw_events(rng: np.random.Generator, replicas: int, span: int) -> tuple[tuple[str, int, int, float], ...]:
     """Losses, detections, returns, changes of speed in order of time; some losses are never detected or mended."""
     events: list[tuple[str, int, int, float]] = []
@@ -170,10 +219,39 @@ def hashes_of(requests: Requests) -> list[tuple[int, ...]] | None:
     return [tuple(part.tolist()) for part in np.split(requests.hash_ids, requests.hash_offsets[1:-1])]
 
 
+def tells_clients(config: ServiceConfig, rules: Rules) -> bool:
+    """Tell the reference what clients do, in whole ns; False when they do nothing."""
+    patience, retries, admission = config.clients.patience, config.clients.retries, config.admission
+    if patience is not None:
+        rules.patience, rules.until = round(patience.limit_s * 1e9), patience.until
+    rules.attempts, rules.backoff = retries.attempts, round(retries.backoff_s * 1e9)
+    rules.jitter = round(retries.jitter * 2**32)
+    rules.max_queue, rules.max_outstanding = admission.max_queue or FAR, admission.max_outstanding or FAR
+    if admission.max_predicted_ttft_s is not None:
+        rules.max_ttft = round(admission.max_predicted_ttft_s * 1e9)
+    return config.clients != Clients() or admission != Admission()
+
+
+def tell_requests(naive: Naive, case: Case) -> None:
+    """Classes, cancellations and seeds of the requests, from the same uniforms."""
+    config, count = case.config, case.requests.count
+    classes = case.uniforms("serving.priorities", 0, count)
+    cancels = case.uniforms("serving.cancellations", 0, count)
+    seeds = case.uniforms("serving.retries", 0, count)
+    for request in naive.requests:
+        k = request.index
+        request.priority = sum(bool(classes[k] >= bound) for bound in np.cumsum(config.priorities)[:-1])
+        request.seed = int(seeds[k] * 2**53) if config.clients.retries.attempts > 1 else 0
+        if config.clients.cancellations is not None:
+            after = int(config.clients.cancellations.after_ns(cancels[k : k + 1], FAR)[0])
+            request.cancel = min(FAR, request.arrival + after)
+
+
 def run_naive_on(case: Case) -> Naive:
     """Run a workload with whole costs on the reference."""
     config = case.config
-    luck = (case.uniforms("serving.router", 0, case.requests.count) * float(1 << 40)).astype(np.int64)
+    count = case.requests.count
+    luck = (case.uniforms("serving.router", 0, count) * float(1 << 40)).astype(np.int64)
     columns = (case.requests.arrival_ns, case.requests.input_tokens, case.requests.output_tokens, luck)
     rules = Rules(
         costs=case.whole_costs,
@@ -190,10 +268,18 @@ def run_naive_on(case: Case) -> Naive:
         affine_guard=config.router.guard if isinstance(config.router, PrefixAffine) else 0,
         hash_tokens=(case.requests.hash_block_tokens or 0) if isinstance(config.kv, PrefixSharing) else 0,
     )
-    kind = Naive
+    static, waits = isinstance(config.batching, StaticBatching), tells_clients(config, rules)
     if isinstance(config.batching, StaticBatching):
-        kind, rules.batch_wait = StaticNaive, round(config.batching.wait_s * 1e9)
-    naive = kind(rules, [tuple(int(v) for v in row) for row in zip(*columns, strict=True)], hashes_of(case.requests))
+        rules.batch_wait = round(config.batching.wait_s * 1e9)
+    kinds: dict[tuple[bool, bool], type[Naive]] = {
+        (False, False): Naive,
+        (True, False): StaticNaive,
+        (False, True): ClientNaive,
+        (True, True): ClientStaticNaive,
+    }
+    rows = [tuple(int(v) for v in row) for row in zip(*columns, strict=True)]
+    naive = kinds[static, waits](rules, rows, hashes_of(case.requests))
+    tell_requests(naive, case)
     for verb, replica, at, speed in case.events:
         if at < case.horizon_ns:
             if verb == "set_speed":

@@ -42,9 +42,18 @@ class Rules:
     batch_wait: int = 0
     hash_tokens: int = 0
     affine_guard: int = 0
+    clients: bool = False
+    patience: int = FAR
+    until: str = "first_token"
+    attempts: int = 1
+    backoff: int = 0
+    jitter: int = 0
+    max_queue: int = FAR
+    max_outstanding: int = FAR
+    max_ttft: int = FAR
 
 
-@dataclass
+@dataclass(eq=False)
 class Request:
     """One request and everything that ever happened to it."""
 
@@ -70,6 +79,14 @@ class Request:
     evictions: int = 0
     status: int = 0
     since: int = 0
+    priority: int = 0
+    cancel: int = FAR
+    seed: int = 0
+    attempt: int = 0
+    deadline: int = FAR
+    event: int = FAR
+    leaving: int = 0
+    away: bool = False
     ledger: Counter[str] = field(default_factory=Counter)
 
     def book(self, category: str, until: int) -> None:
@@ -90,7 +107,7 @@ class Pass:
     context: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Replica:
     """One replica: who runs (in order of admission), who waits."""
 
@@ -205,20 +222,30 @@ class Naive:
             opens = [r.boundary for r in self.replicas if r.boundary is not None]
             arrival = self.ahead[0].arrival if self.ahead else FAR
             end, start = min(ends, default=FAR), min(opens, default=FAR)
-            at = min(end, arrival, start)
+            acting = self.next_client()
+            act = acting.event if acting is not None else FAR
+            at = min(end, act, arrival, start)
             if at > until or (at == until and end != until) or at == FAR:
                 break
             if end == at:
                 for replica in self.replicas:
                     if replica.flight is not None and replica.flight.end == at:
                         self.end_pass(replica, replica.flight)
+            elif acting is not None and act == at:
+                self.client_acts(acting, at)
             elif arrival == at:
                 self.arrive(self.ahead.pop(0))
             else:
-                for replica in self.replicas:
-                    if replica.boundary == at:
-                        self.decide(replica, at)
+                self.decide(next(replica for replica in self.replicas if replica.boundary == at), at)
         self.now = until
+
+    def next_client(self) -> Request | None:
+        """Whose client does something next: none without clients."""
+        return None
+
+    def client_acts(self, request: Request, t: int) -> None:
+        """Only with clients."""
+        raise AssertionError
 
     # Routing.
 
@@ -226,8 +253,19 @@ class Naive:
         """Routed and unfinished."""
         return len(replica.running) + len(replica.queue)
 
+    @property
+    def central(self) -> bool:
+        """Whether all replicas pull from one queue, the room."""
+        return self.rules.router == "central"
+
+    def queue_of(self, replica: Replica) -> list[Request]:
+        """Where it takes its requests from."""
+        return self.room if self.central else replica.queue
+
     def choose(self, request: Request) -> Replica | None:
         """By the router's rule, among replicas believed up."""
+        if self.central:
+            return None
         up = [k for k, replica in enumerate(self.replicas) if replica.believed]
         if not up:
             return None
@@ -239,6 +277,9 @@ class Naive:
             target = request.prompt + request.sent
             found = {k: len(self.leading_run(self.replicas[k], request, target)) for k in near}
             return self.replicas[min(near, key=lambda k: (-found[k], self.outstanding(self.replicas[k]), k))]
+        if self.rules.router == "slo_aware":
+            tokens = request.prompt + request.sent
+            return min((self.replicas[k] for k in up), key=lambda replica: self.predicted(replica, tokens))
         if self.rules.router == "least_outstanding":
             return self.replicas[min(up, key=lambda k: (self.outstanding(self.replicas[k]), k))]
         self.turn = min(up, key=lambda k: (k - self.turn - 1) % len(self.replicas))
@@ -256,22 +297,83 @@ class Naive:
             request.status = 3
             self.count["refused"] += 1
             return
-        self.wait_at(self.choose(request), request, request.arrival, by_age=False)
+        self.send(request, request.arrival)
+
+    def send(self, request: Request, t: int) -> None:
+        """Route it."""
+        self.wait_at(self.choose(request), request, t, by_age=False)
 
     def wait_at(self, replica: Replica | None, request: Request, t: int, by_age: bool) -> None:
-        """Join a queue: at its end, or ahead of the first younger one."""
+        """Join a queue: at the end of its priority, or ahead of the first younger one there."""
         queue = self.room if replica is None else replica.queue
-        place = next((k for k, other in enumerate(queue) if other.index > request.index), len(queue))
-        queue.insert(place if by_age else len(queue), request)
-        if replica is None or replica.dead:
+        later = [
+            other.priority > request.priority
+            or (by_age and other.priority == request.priority and other.index > request.index)
+            for other in queue
+        ]
+        queue.insert([*later, True].index(True), request)
+        if replica is None and self.central:
+            request.caught = request.caught or all(each.dead for each in self.replicas)
+            self.wake_idle(t)
+        elif replica is None or replica.dead:
             request.caught = True
         elif replica.flight is None and (replica.boundary is None or replica.boundary > t):
             replica.boundary = t
 
+    def wake_idle(self, t: int) -> None:
+        """What waits in the central queue brings every idle replica to a boundary."""
+        for each in self.replicas:
+            if self.central and not each.dead and each.flight is None and (each.boundary is None or each.boundary > t):
+                each.boundary = t
+
     def book_queue(self, replica: Replica, t: int) -> None:
         """Close the waits of a queue up to t."""
+        if self.central:
+            self.book_room(t)
         for request in replica.queue:
             request.book("kv_blocked" if replica.blocked else "router_queue", t)
+
+    def book_room(self, t: int) -> None:
+        """Close the waits in the router's room, or in the central queue."""
+        alive = [replica for replica in self.replicas if not replica.dead]
+        category = "no_replica_up"
+        if self.central and alive:
+            category = "kv_blocked" if any(replica.blocked for replica in alive) else "router_queue"
+        for request in self.room:
+            request.book(category, t)
+
+    # A prediction.
+
+    def decoding_now(self, replica: Replica) -> tuple[int, int]:
+        """How many sequences decode, and the tokens that they read."""
+        decodes = [request for request in replica.running if request.decoding]
+        return len(decodes), sum(request.kv for request in decodes)
+
+    def unfinished_prompts(self, replica: Replica) -> int:
+        """Prompt tokens of those admitted that no pass has computed yet."""
+        return sum(request.target - request.kv for request in replica.running if not request.decoding)
+
+    def predicted(self, replica: Replica | None, prompt: int) -> int:
+        """Time to first token in ns: passes with all that waits there, the last one not full."""
+        if replica is None:
+            return FAR
+        costs, (decodes, context) = self.rules.costs, self.decoding_now(replica)
+        work = prompt + sum(request.prompt + request.sent for request in replica.queue)
+        work += self.unfinished_prompts(replica)
+        total = 0
+        while work > 0:
+            tokens = min(work, (self.rules.budget or FAR) - decodes)
+            work -= tokens
+            total += self.prefill_total(decodes + tokens) + costs.kv[decodes] * context
+        return total
+
+    def prefill_total(self, tokens: int) -> int:
+        """All parts of a pass; beyond the table in a straight line."""
+        table = self.rules.costs.prefill
+        last = len(table) - 1
+        if tokens <= last:
+            return sum(table[tokens])
+        return sum(table[last]) + (tokens - last) * (sum(table[last]) - sum(table[last - 1]))
 
     # A boundary.
 
@@ -286,7 +388,8 @@ class Naive:
             need = sum(1 for request in decodes if request.kv % 16 == 0)
             if need <= self.free(replica):
                 break
-            victim = replica.running.pop()
+            victim = max(enumerate(replica.running), key=lambda each: (each[1].priority, each[0]))[1]
+            replica.running.remove(victim)
             if not victim.decoding:
                 victim.book("kv_blocked", t)
             else:
@@ -295,7 +398,8 @@ class Naive:
             self.drop(victim)
             victim.evictions += 1
             self.count["evictions"] += 1
-            replica.queue.insert(0, victim)
+            queue = self.queue_of(replica)
+            queue.insert([*(other.priority >= victim.priority for other in queue), True].index(True), victim)
             evicted = True
         if rules.reserve is None:
             for request in decodes:
@@ -306,6 +410,8 @@ class Naive:
         if not decodes and not prompts:
             return
         self.start_pass(replica, t, decodes, prompts)
+        if evicted:
+            self.wake_idle(t)
 
     def drop(self, request: Request) -> None:
         """Its KV is gone."""
@@ -327,8 +433,9 @@ class Naive:
                 self.store(replica, partial)
             room -= partial.chunk
             prompts.append(partial)
-        while room > 0 and replica.queue and len(replica.running) < slots:
-            request = replica.queue[0]
+        queue = self.queue_of(replica)
+        while room > 0 and queue and len(replica.running) < slots:
+            request = queue[0]
             target = request.prompt + request.sent
             blocks = -(-target // 16) if rules.reserve is None else self.most_blocks(request)
             run = self.leading_run(replica, request, target) if rules.hash_tokens else []
@@ -337,7 +444,7 @@ class Naive:
             if spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks)):
                 replica.blocked = True
                 break
-            replica.queue.pop(0)
+            queue.pop(0)
             replica.running.append(request)
             request.target, request.blocks, request.kv = target, blocks, 0
             if rules.hash_tokens:
@@ -418,7 +525,7 @@ class Naive:
             self.gaps[t - request.last] += 1
         request.last = t
         if request.sent == request.output:
-            request.finish, request.status = t, 1
+            request.finish, request.status, request.event = t, 1, FAR
             request.blocks = 0
             self.count["completed"] += 1
 
@@ -477,8 +584,15 @@ class Naive:
         replica.queue = replica.running + replica.queue
         for request in replica.queue:
             request.caught = True
+        for request in [request for request in replica.queue if request.leaving]:
+            replica.queue.remove(request)
+            self.end_attempt(request, t, request.leaving)
         replica.running, replica.flight, replica.boundary = [], None, None
         replica.dead, replica.blocked = True, False
+
+    def end_attempt(self, request: Request, t: int, reason: int) -> None:
+        """Only with clients."""
+        raise AssertionError
 
     def detect(self, number: int, t: int) -> None:
         """All return, in order of arrival."""
@@ -493,7 +607,9 @@ class Naive:
     def wait_again(self, request: Request, t: int) -> None:
         """Routed anew: waits that were open where it goes are closed first, so that categories do not mix."""
         replica = self.choose(request)
-        if replica is not None and not replica.dead:
+        if self.central:
+            self.book_room(t)
+        elif replica is not None and not replica.dead:
             self.book_queue(replica, t)
         self.wait_at(replica, request, t, by_age=True)
 
@@ -505,7 +621,11 @@ class Naive:
             return
         if replica.believed:
             self.detect(number, t)
+        self.book_room(t)
         replica.dead, replica.believed, replica.speed = False, True, Fraction(1)
+        if self.central:
+            self.wake_idle(t)
+            return
         returned, self.room = sorted(self.room, key=lambda request: request.index), []
         for request in returned:
             request.book("no_replica_up", t)
@@ -520,8 +640,7 @@ class Naive:
     def finish(self, t: int) -> None:
         """Close what is open; the split of a pass that the horizon cuts is left to the kernel."""
         self.advance(t)
-        for request in self.room:
-            request.book("no_replica_up", t)
+        self.book_room(t)
         for replica in self.replicas:
             if replica.dead:
                 for request in replica.queue:

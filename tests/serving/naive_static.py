@@ -15,6 +15,16 @@ class StaticNaive(Naive):
         rest = max(request.output - request.sent for request in batch)
         return self.blocks_for_life(prompt, rest)
 
+    def decoding_now(self, replica: Replica) -> tuple[int, int]:
+        """Every place decodes."""
+        if not replica.running or not replica.running[0].decoding:
+            return 0, 0
+        return replica.places, replica.places * (replica.prompt + replica.steps)
+
+    def unfinished_prompts(self, replica: Replica) -> int:
+        """Padded prompts in flight are not counted."""
+        return 0
+
     def decide(self, replica: Replica, t: int) -> None:
         """Go on with the batch, or form the next one."""
         replica.boundary = None
@@ -23,7 +33,7 @@ class StaticNaive(Naive):
             places, step = replica.places, replica.prompt + replica.steps
             self.start_padded(replica, t, list(replica.running), [], places, places * step)
             return
-        queue, rules = replica.queue, self.rules
+        queue, rules = self.queue_of(replica), self.rules
         most = rules.max_batch or 0
         replica.blocked = False
         if not queue:

@@ -300,10 +300,8 @@ def book_wait(s: State, r: int, i: int, t: int) -> None:
     slot = s.slot
     wait = t - slot[i, f.S_SINCE]
     slot[i, f.S_SINCE] = t
-    if r == s.common[f.C_REPLICAS]:
-        slot[i, f.S_LEDGER + f.L_NO_REPLICA] += wait
-    elif s.replica[r, f.R_MODE] == f.DEAD:
-        slot[i, f.S_LEDGER + f.L_DEAD] += wait
+    if s.replica[r, f.R_MODE] == f.DEAD:
+        slot[i, f.S_LEDGER + (f.L_NO_REPLICA if r == s.common[f.C_REPLICAS] else f.L_DEAD)] += wait
     else:
         blocked = blocked_until(s, r, t) - slot[i, f.S_BLOCKED]
         slot[i, f.S_LEDGER + f.L_KV_BLOCKED] += blocked

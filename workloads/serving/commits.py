@@ -15,6 +15,7 @@ from workloads.serving.booking import (
     measure_leaving,
     overlap_with_lost,
 )
+from workloads.serving.client_queue import forget_client
 from workloads.serving.fields import State
 from workloads.serving.logbins import bin_of
 from workloads.serving.prefix import leave_run, take_cached
@@ -50,14 +51,39 @@ def stop_running(s: State, r: int, i: int) -> None:
             leave_gauges(s, r, i)
 
 
-@kernel_routine
+@kernel_part
 def leave_system(s: State, r: int, i: int, t: int) -> None:
-    """Slot i leaves the system at t, complete or cut by the horizon: book it, record it, free its slot."""
+    """Slot i leaves the system at t, complete or cut by the horizon."""
+    completed = s.slot[i, f.S_SENT] == s.slot[i, f.S_OUTPUT]
+    leave_as(s, r, i, t, f.COMPLETED if completed else f.UNFINISHED)
+
+
+@kernel_part
+def count_leaving(s: State, status: int) -> None:
+    """One more request has left the system in this way."""
+    common = s.common
+    if status == f.COMPLETED:
+        common[f.N_COMPLETED] += 1
+    elif status == f.UNFINISHED:
+        common[f.N_UNFINISHED] += 1
+    elif status == f.REJECTED:
+        common[f.N_REJECTED] += 1
+    elif status == f.TIMED_OUT:
+        common[f.N_TIMED_OUT] += 1
+    else:
+        common[f.N_CANCELLED] += 1
+
+
+@kernel_routine
+def leave_as(s: State, r: int, i: int, t: int, status: int) -> None:
+    """Slot i, which row r counts, leaves the system at t: book it, record it, free its slot."""
     slot, common = s.slot, s.common
-    completed = slot[i, f.S_SENT] == slot[i, f.S_OUTPUT]
+    completed = status == f.COMPLETED
     change_outstanding(s, r, t, -1)
+    if common[f.C_CLIENTS]:
+        forget_client(s, i)
     if slot[i, f.S_ARRIVAL] >= common[f.C_MEASURE_FROM]:
-        s.common[f.N_COMPLETED if completed else f.N_UNFINISHED] += 1
+        count_leaving(s, status)
         if common[f.C_MEASURES]:
             measure_leaving(s, i, t, completed)
     row = slot[i, f.S_ID] - common[f.C_RECORD_FROM]
@@ -67,7 +93,8 @@ def leave_system(s: State, r: int, i: int, t: int) -> None:
         record[row, f.X_FINISH] = t
         record[row, f.X_TOKENS] = slot[i, f.S_SENT]
         record[row, f.X_REPLICA] = r
-        record[row, f.X_STATUS] = f.COMPLETED if completed else f.UNFINISHED
+        record[row, f.X_STATUS] = status
+        record[row, f.X_ATTEMPTS] = slot[i, f.S_ATTEMPT]
         record[row, f.X_CAUGHT] = slot[i, f.S_CAUGHT]
         record[row, f.X_EVICTIONS] = slot[i, f.S_EVICTIONS]
         for category in range(f.LEDGER_SIZE):

@@ -5,11 +5,20 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of, blocks_of_next_step, most_blocks, steps_with_blocks
-from workloads.serving.booking import book_wait, elapsed_ns, kv_ns, rebase_own_reads, table_row, table_value
+from workloads.serving.booking import book_wait, kv_ns, rebase_own_reads, table_row, table_value
+from workloads.serving.central import move_between, note_blocked, queue_row, wake_others
 from workloads.serving.commits import stop_running
 from workloads.serving.fields import State
+from workloads.serving.plans import plan_to
 from workloads.serving.prefix import find_run, held_of_run, pieces_to_reuse, refer_to_run, store_pieces, take_cached
-from workloads.serving.queues import SLOT_BITS, append_running, enqueue_after, pop_queue, remove_from_heap, set_blocked
+from workloads.serving.queues import (
+    SLOT_BITS,
+    append_running,
+    enqueue_first,
+    pop_queue,
+    remove_from_heap,
+    youngest_of_lowest,
+)
 from workloads.serving.static_batches import form_batch
 
 REBASE_STEPS = 1 << 18
@@ -17,9 +26,11 @@ REBASE_STEPS = 1 << 18
 
 @kernel_routine
 def evict_youngest(s: State, r: int, t: int) -> None:
-    """The youngest admitted of replica r loses its KV and goes back to the head of the queue."""
+    """The youngest admitted of replica r (of the lowest priority there) loses its KV and waits again, at the head."""
     replica, slot = s.replica, s.slot
     i = replica[r, f.R_TAIL]
+    if s.common[f.C_CLASSES] > 1:
+        i = youngest_of_lowest(s, r)
     computed = slot[i, f.S_READY]
     if slot[i, f.S_STATE] == f.DECODE:
         remove_from_heap(s, r, i, replica[r, f.R_DECODES])
@@ -33,7 +44,9 @@ def evict_youngest(s: State, r: int, t: int) -> None:
     slot[i, f.S_EVICTIONS] += 1
     s.common[f.N_EVICTIONS] += 1
     replica[r, f.R_CHANGED] = 1
-    enqueue_after(s, r, i, f.NO_SLOT, t)
+    queue = queue_row(s, r)
+    move_between(s, t, r, queue)
+    enqueue_first(s, queue, i, t)
 
 
 @kernel_part
@@ -70,8 +83,9 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         slot[partial, f.S_SINCE] = t
         room -= start_chunk(s, r, partial, room)
     blocked = 0
-    while room > 0 and replica[r, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < common[f.C_MAX_BATCH]:
-        i = replica[r, f.R_QUEUE_HEAD]
+    queue = queue_row(s, r)
+    while room > 0 and replica[queue, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < common[f.C_MAX_BATCH]:
+        i = replica[queue, f.R_QUEUE_HEAD]
         target = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
         blocks = blocks_of(target)
         if not common[f.C_PAGED]:
@@ -85,8 +99,10 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         if spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < common[f.C_WATERMARK]):
             blocked = 1
             break
-        pop_queue(s, r)
-        book_wait(s, r, i, t)
+        pop_queue(s, queue)
+        book_wait(s, queue, i, t)
+        move_between(s, t, queue, r)
+        slot[i, f.S_ROW] = r
         slot[i, f.S_STATE] = f.PREFILL
         slot[i, f.S_TARGET] = target
         slot[i, f.S_READY] = run * common[f.C_HASH_TOKENS]
@@ -146,14 +162,6 @@ def anchor_segment(s: State, r: int, t: int) -> None:
 
 
 @kernel_part
-def plan_to(s: State, r: int, k: int) -> None:
-    """No decision is due on replica r before the end of step k of its segment."""
-    replica, pace = s.replica, s.pace
-    replica[r, f.R_PLAN] = k
-    replica[r, f.R_END] = replica[r, f.R_ANCHOR] + elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE])
-
-
-@kernel_part
 def fill_batch(s: State, r: int, t: int) -> bool:
     """Reserve for the decodes of replica r, evict or admit; begin a pass with prompts where there is one.
 
@@ -171,7 +179,9 @@ def fill_batch(s: State, r: int, t: int) -> bool:
     blocked = 1
     if not evicted:
         blocked = admit(s, r, t, reserved)
-    set_blocked(s, r, t, blocked)
+    note_blocked(s, r, t, blocked)
+    if s.common[f.C_ROUTER] == f.ROUTE_CENTRAL and (evicted or replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT):
+        wake_others(s, r, t)
     if not evicted and replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT:
         start_mixed(s, r, t, reserved)
     elif replica[r, f.R_DECODES] == 0:

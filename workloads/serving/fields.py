@@ -27,7 +27,7 @@ V_RUN, V_LOSE, V_DETECT, V_UP, V_SPEED, V_CLOSE = range(6)
 IDLE, BOUNDARY, PASS, DEAD = range(4)
 
 # States of a request.
-WAITING, PREFILL, DECODE, LOST = range(4)
+WAITING, PREFILL, DECODE, LOST, AWAY = range(5)
 
 # Categories of the waiting ledger of a request, in the order of the columns of a ledger.
 LEDGER = (
@@ -35,6 +35,7 @@ LEDGER = (
     "undetected_dead_replica",
     "router_queue",
     "kv_blocked",
+    "client_backoff",
     "prefill_compute",
     "decode_compute",
     "weights",
@@ -51,6 +52,7 @@ LEDGER = (
     L_DEAD,
     L_QUEUE,
     L_KV_BLOCKED,
+    L_BACKOFF,
     L_PREFILL,
     L_DECODE,
     L_WEIGHTS,
@@ -104,14 +106,32 @@ TIME_GAUGES = 7
     C_ENTRIES,
     C_BUCKETS,
     C_GUARD,
-) = range(33)
-SETTINGS = 33
+    C_CLIENTS,
+    C_PATIENCE,
+    C_UNTIL,
+    C_ATTEMPTS,
+    C_BACKOFF,
+    C_JITTER,
+    C_EVENTS,
+    C_CLASSES,
+    C_LIMITS,
+    C_MAX_QUEUE,
+    C_MAX_OUTSTANDING,
+    C_MAX_TTFT,
+) = range(45)
+SETTINGS = 45
 """`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
-ROUTE_RANDOM, ROUTE_ROUND_ROBIN, ROUTE_LEAST_OUTSTANDING, ROUTE_PREFIX_AFFINE = range(4)
+ROUTE_RANDOM, ROUTE_ROUND_ROBIN, ROUTE_LEAST_OUTSTANDING, ROUTE_PREFIX_AFFINE, ROUTE_CENTRAL, ROUTE_SLO_AWARE = range(6)
 LUCK_BITS = 40
+SEED_BITS = 53
+
+# How long a client waits for its limit: until its request is admitted, or has a token, or its whole answer.
+UNTIL_ADMISSION, UNTIL_FIRST_TOKEN, UNTIL_ANSWER = range(3)
+CLASSES = 8
+"""Most classes of priority; 0 is the highest."""
 
 # Columns of a replica (row `replicas` is the router's own waiting room, used while no replica is believed up).
 (
@@ -151,8 +171,10 @@ LUCK_BITS = 40
     R_OLDEST,
     R_NEWEST,
     R_SPARE,
-    R_GAUGE,
-) = range(37)
+    R_QUEUE_TOKENS,
+    R_CLASS_TAIL,
+) = range(38)
+R_GAUGE = R_CLASS_TAIL + CLASSES
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
 BOOKED = TIME_GAUGES + 3
@@ -186,9 +208,10 @@ T_DECODE, T_PREFILL, T_TOKENS, T_KV = 0, 5, 10, 11
 TABLE_SIZE = 12
 
 # Columns of the requests of a chunk: instant, lengths, a uniform in [0, 2^40) for the random router; where in `hashes`
-# the numbers of its prompt begin, and how many there are.
-Q_ARRIVAL, Q_INPUT, Q_OUTPUT, Q_LUCK, Q_HASH_AT, Q_HASHES = range(6)
-REQUEST_SIZE = 6
+# the numbers of its prompt begin, and how many there are; class of priority; when the user cancels, in ns after the
+# arrival; the seed of its own draws.
+Q_ARRIVAL, Q_INPUT, Q_OUTPUT, Q_LUCK, Q_HASH_AT, Q_HASHES, Q_CLASS, Q_CANCEL, Q_SEED = range(9)
+REQUEST_SIZE = 9
 
 # Columns of a slot (a request in the system).
 (
@@ -219,13 +242,24 @@ REQUEST_SIZE = 6
     S_HASH_AT,
     S_HASHES,
     S_SHARED,
+    S_ROW,
+    S_CLASS,
+    S_SEED,
+    S_ATTEMPT,
+    S_DEADLINE,
+    S_CANCEL,
+    S_EVENT,
+    S_PLACE,
+    S_LEAVING,
     S_GAUGE,
-) = range(28)
+) = range(37)
 S_LEDGER = S_GAUGE + GAUGES
 S_FREE = S_LEDGER + LEDGER_SIZE
 """Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""
 S_SORTED = S_FREE + 1
-SLOT_SIZE = S_SORTED + 1
+S_EVENTS = S_SORTED + 1
+"""Not of the slot either: the heap of slots whose clients will do something, by instant and order of arrival."""
+SLOT_SIZE = S_EVENTS + 1
 
 # Totals; they stand behind the settings in one array.
 (
@@ -261,8 +295,15 @@ SLOT_SIZE = S_SORTED + 1
     N_HIT_TOKENS,
     N_STORED,
     N_TAKEN,
+    N_REJECTED,
+    N_TIMED_OUT,
+    N_CANCELLED,
+    N_ATTEMPTS,
+    N_ATTEMPTS_REJECTED,
+    N_ATTEMPTS_TIMED_OUT,
+    N_DISCARDED,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 33)
+) = range(SETTINGS, SETTINGS + 40)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)
@@ -280,9 +321,9 @@ HASH_ID, HASH_ENTRY = range(2)
 E_ID, E_REFERENCES, E_OLDER, E_NEWER = range(4)
 
 # Columns of the record of a request; the ledger follows.
-X_ARRIVAL, X_FIRST, X_FINISH, X_TOKENS, X_REPLICA, X_STATUS, X_CAUGHT, X_EVICTIONS, X_LEDGER = range(9)
+X_ARRIVAL, X_FIRST, X_FINISH, X_TOKENS, X_REPLICA, X_STATUS, X_CAUGHT, X_EVICTIONS, X_ATTEMPTS, X_LEDGER = range(10)
 RECORD_SIZE = X_LEDGER + LEDGER_SIZE
-COMPLETED, UNFINISHED, REFUSED, FAILED_ROW = range(1, 5)
+COMPLETED, UNFINISHED, REFUSED, FAILED_ROW, REJECTED, TIMED_OUT, CANCELLED = range(1, 8)
 """Status of a recorded request; 0 is a request that has not left the system yet."""
 
 

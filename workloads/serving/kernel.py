@@ -13,32 +13,59 @@ from topology.compilation import compiled_kernel, kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of_next_step, most_blocks
 from workloads.serving.booking import elapsed_ns, last_step_by
+from workloads.serving.client_events import begin_attempt, client_acts, end_attempt
 from workloads.serving.commits import commit_decode, commit_mixed
-from workloads.serving.decisions import decide, plan_to
+from workloads.serving.decisions import decide
 from workloads.serving.fields import State
 from workloads.serving.losses import change_speed, close_at_horizon, detect_loss, lose_replica, return_replica
+from workloads.serving.plans import plan_to, wake, wake_all
+from workloads.serving.prediction import is_over_limits, route
 from workloads.serving.prefix import pieces_to_reuse, take_cached
-from workloads.serving.queues import change_outstanding, choose_replica, enqueue_after
+from workloads.serving.queues import change_outstanding, choose_replica, enqueue_last
 from workloads.serving.static_batches import commit_static
 
 
-@kernel_routine
-def settle(s: State, r: int, until: int) -> None:
-    """Commit on replica r what ends at or before `until`, and decide at its boundaries before it."""
+@kernel_part
+def soonest_replica(s: State, until: int) -> int:
+    """The replica whose pass ends by `until`, or whose boundary lies before it, first; of one instant the lowest."""
     replica = s.replica
-    while True:
+    first, soonest = f.NO_SLOT, until + 1
+    for r in range(s.common[f.C_REPLICAS]):
+        at = until + 1
         if replica[r, f.R_MODE] == f.PASS:
-            if replica[r, f.R_END] > until:
-                return
+            at = replica[r, f.R_END]
+        elif replica[r, f.R_MODE] == f.BOUNDARY and replica[r, f.R_AT] < until:
+            at = replica[r, f.R_AT]
+        if at < soonest:
+            first, soonest = r, at
+    return first
+
+
+@kernel_routine
+def settle(s: State, first: int, last: int, until: int) -> None:
+    """On replicas `first` to `last` - 1 commit what ends at or before `until`, and decide at boundaries before it.
+
+    One after the other; with a central queue all together, in order of time. Returns when the work is used up.
+    """
+    replica = s.replica
+    central = s.common[f.C_ROUTER] == f.ROUTE_CENTRAL
+    r = first
+    while s.common[f.C_WORK] > 0:
+        if central:
+            r = soonest_replica(s, until)
+        if r == f.NO_SLOT or r >= last:
+            return
+        if replica[r, f.R_MODE] == f.PASS and replica[r, f.R_END] <= until:
+            if not replica[r, f.R_MIXED]:
+                commit_decode(s, r, replica[r, f.R_PLAN])
+            elif not s.common[f.C_STATIC]:
+                commit_mixed(s, r)
             if s.common[f.C_STATIC]:
                 commit_static(s, r)
-            elif replica[r, f.R_MIXED]:
-                commit_mixed(s, r)
-            else:
-                commit_decode(s, r, replica[r, f.R_PLAN])
-        if replica[r, f.R_MODE] != f.BOUNDARY or replica[r, f.R_AT] >= until or s.common[f.C_WORK] <= 0:
-            return
-        decide(s, r)
+        elif replica[r, f.R_MODE] == f.BOUNDARY and replica[r, f.R_AT] < until:
+            decide(s, r)
+        else:
+            r += 1
 
 
 @kernel_routine
@@ -60,27 +87,9 @@ def look(s: State, r: int, until: int) -> None:
 
 
 @kernel_part
-def wake(s: State, r: int, t: int) -> None:
-    """The queue of replica r has a new head at t: it is considered at the first boundary at or after t."""
-    replica, pace = s.replica, s.pace
-    if replica[r, f.R_MODE] == f.IDLE or (replica[r, f.R_MODE] == f.BOUNDARY and replica[r, f.R_AT] > t):
-        replica[r, f.R_MODE] = f.BOUNDARY
-        replica[r, f.R_AT] = t
-    elif (
-        replica[r, f.R_MODE] == f.PASS
-        and not replica[r, f.R_MIXED]
-        and replica[r, f.R_PLAN] > replica[r, f.R_STEP] + 1
-        and replica[r, f.R_RUNNING] < s.common[f.C_MAX_BATCH]
-    ):
-        before = t - 1 - replica[r, f.R_ANCHOR]
-        low, high = replica[r, f.R_STEP], replica[r, f.R_PLAN] - 1
-        plan_to(s, r, 1 + last_step_by(before, low, high, pace[r, f.P_BASE], pace[r, f.P_SLOPE]))
-
-
-@kernel_part
-def arrive(s: State, r: int, row: int, t: int) -> None:
-    """Request `row` of the chunk arrives at t and is routed to replica r (or to the router's room)."""
-    replica, slot, common = s.replica, s.slot, s.common
+def arrive(s: State, row: int, t: int) -> int:
+    """Request `row` of the chunk arrives at t; return its slot."""
+    slot, common = s.slot, s.common
     common[f.C_FREE_SLOTS] -= 1
     i = s.slot[common[f.C_FREE_SLOTS], f.S_FREE]
     whole = common[f.C_MEASURES] or common[f.C_RECORD_ROWS] > 0
@@ -92,15 +101,38 @@ def arrive(s: State, r: int, row: int, t: int) -> None:
     slot[i, f.S_OUTPUT] = s.request[row, f.Q_OUTPUT]
     slot[i, f.S_FIRST] = f.NO_SLOT
     slot[i, f.S_LUCK] = s.request[row, f.Q_LUCK]
-    slot[i, f.S_CAUGHT] = replica[r, f.R_MODE] == f.DEAD
     slot[i, f.S_HASH_AT] = s.request[row, f.Q_HASH_AT]
     slot[i, f.S_HASHES] = s.request[row, f.Q_HASHES]
+    slot[i, f.S_CLASS] = s.request[row, f.Q_CLASS]
+    if common[f.C_CLIENTS]:
+        slot[i, f.S_SEED] = s.request[row, f.Q_SEED]
+        slot[i, f.S_CANCEL] = t + s.request[row, f.Q_CANCEL]
+    slot_of_request: int = i
+    return slot_of_request
+
+
+@kernel_part
+def send(s: State, r: int, i: int, t: int) -> None:
+    """An attempt of slot i is routed to replica r (or to the router's room) at t, and waits there or is rejected."""
+    replica, slot, common = s.replica, s.slot, s.common
     if r < common[f.C_REPLICAS]:
         common[f.C_TURN] = r
+    rejected = False
+    if common[f.C_CLIENTS]:
+        begin_attempt(s, i, t)
+        rejected = common[f.C_LIMITS] != 0 and is_over_limits(s, r, slot[i, f.S_INPUT])
     change_outstanding(s, r, t, 1)
-    enqueue_after(s, r, i, replica[r, f.R_QUEUE_TAIL], t)
-    if replica[r, f.R_QUEUE] == 1 or (common[f.C_STATIC] and replica[r, f.R_QUEUE] >= common[f.C_MAX_BATCH]):
-        wake(s, r, t)
+    if rejected:
+        end_attempt(s, r, i, t, f.REJECTED)
+        return
+    if replica[r, f.R_MODE] == f.DEAD:
+        slot[i, f.S_CAUGHT] = 1
+    enqueue_last(s, r, i, t)
+    if replica[r, f.R_QUEUE_HEAD] == i or (common[f.C_STATIC] and replica[r, f.R_QUEUE] >= common[f.C_MAX_BATCH]):
+        if r < common[f.C_REPLICAS]:
+            wake(s, r, t)
+        elif common[f.C_ROUTER] == f.ROUTE_CENTRAL:
+            wake_all(s, t)
 
 
 @kernel_part
@@ -132,56 +164,28 @@ def turn_away(s: State, row: int, t: int) -> bool:
 
 
 @kernel_part
-def run_until(s: State, until: int) -> int:
-    """Advance all replicas to `until`, request by request; return DONE, or what is needed before the next call.
-
-    AGAIN: the work of this call (`C_WORK`) is used up. NEED_REQUESTS: the chunk is used up. NEED_ROOM: no slot is free.
-    """
-    common = s.common
-    replicas = common[f.C_REPLICAS]
-    affine = common[f.C_ROUTER] == f.ROUTE_PREFIX_AFFINE
-    every = affine or common[f.C_ROUTER] == f.ROUTE_LEAST_OUTSTANDING
-    while True:
-        row = common[f.C_NEXT]
-        if row >= s.request.shape[0]:
-            if not common[f.C_LAST_CHUNK]:
-                return f.NEED_REQUESTS
-            break
-        t = s.request[row, f.Q_ARRIVAL]
-        if t >= until:
-            break
-        if common[f.C_FREE_SLOTS] == 0:
-            return f.NEED_ROOM
-        if every:
-            for r in range(replicas):
-                settle(s, r, t)
-                if affine:
-                    look(s, r, t)
-        most = pieces_to_reuse(s, s.request[row, f.Q_HASHES], s.request[row, f.Q_INPUT])
-        chosen = choose_replica(s, s.request[row, f.Q_LUCK], s.request[row, f.Q_HASH_AT], most)
-        settle(s, chosen, t)
-        if common[f.C_WORK] <= 0:
-            return f.AGAIN
-        if not turn_away(s, row, t):
-            arrive(s, chosen, row, t)
-        common[f.C_NEXT] += 1
-        common[f.C_WORK] -= 1
-    for r in range(replicas):
-        settle(s, r, until)
-        if common[f.C_WORK] <= 0:
-            return f.AGAIN
-        look(s, r, until)
-    return f.DONE
+def next_client(s: State, before: int) -> int:
+    """The slot whose client does something first, and before an instant (NO_SLOT: none does)."""
+    if s.common[f.C_EVENTS] == 0 or s.slot[s.slot[0, f.S_EVENTS], f.S_EVENT] >= before:
+        return f.NO_SLOT
+    first: int = s.slot[0, f.S_EVENTS]
+    return first
 
 
-@compiled_kernel
-def run_kernel(s: State, verb: int, r: int, t: int, speed: float) -> int:
-    """The one entry of the kernel: apply a verb (`V_`) at t, all replicas being settled to t; return a status.
+@kernel_routine
+def best_replica(s: State, row: int, i: int) -> int:
+    """Replica for the request in slot i (NO_SLOT: for request `row` of the chunk), by the state of all."""
+    slot, request = s.slot, s.request
+    if i == f.NO_SLOT:
+        most = pieces_to_reuse(s, request[row, f.Q_HASHES], request[row, f.Q_INPUT])
+        return route(s, request[row, f.Q_INPUT], 0, request[row, f.Q_HASH_AT], most)
+    most = pieces_to_reuse(s, slot[i, f.S_HASHES], slot[i, f.S_INPUT])
+    return route(s, slot[i, f.S_INPUT], 0, slot[i, f.S_HASH_AT], most)
 
-    One entry means one compilation of everything and one file in the cache.
-    """
-    if verb == f.V_RUN:
-        return run_until(s, t)
+
+@kernel_routine
+def machine_event(s: State, verb: int, r: int, t: int, speed: float) -> None:
+    """Apply a verb of the machine (`V_`) at t, all replicas being settled to t."""
     if verb == f.V_LOSE:
         lose_replica(s, r, t)
     elif verb == f.V_DETECT:
@@ -189,7 +193,61 @@ def run_kernel(s: State, verb: int, r: int, t: int, speed: float) -> int:
     elif verb == f.V_UP:
         return_replica(s, r, t)
     elif verb == f.V_SPEED:
-        change_speed(s, r, speed)
+        change_speed(s, r, t, speed)
     elif verb == f.V_CLOSE:
         close_at_horizon(s, t)
-    return f.DONE
+
+
+@compiled_kernel
+def run_kernel(s: State, verb: int, r: int, until: int, speed: float) -> int:
+    """The one entry of the kernel: a verb of the machine, or V_RUN: advance all replicas to `until`.
+
+    Return DONE, or what is needed before the next call. AGAIN: the work of this call (`C_WORK`) is used up.
+    NEED_REQUESTS: the chunk is used up. NEED_ROOM: no slot is free. One entry means one compilation of everything and
+    one file in the cache; what calls `settle` is compiled with all of it once more, so only this function does.
+    """
+    slot, common = s.slot, s.common
+    if verb != f.V_RUN:
+        machine_event(s, verb, r, until, speed)
+        return f.DONE
+    replicas, router = common[f.C_REPLICAS], common[f.C_ROUTER]
+    by_state = router > f.ROUTE_ROUND_ROBIN
+    by_step = router == f.ROUTE_PREFIX_AFFINE or router == f.ROUTE_SLO_AWARE
+    while True:
+        row, t, arrives = common[f.C_NEXT], until, False
+        if row < s.request.shape[0]:
+            arrives = s.request[row, f.Q_ARRIVAL] < until
+            t = min(t, s.request[row, f.Q_ARRIVAL])
+        elif not common[f.C_LAST_CHUNK]:
+            return f.NEED_REQUESTS
+        i = next_client(s, t + int(arrives))
+        if i != f.NO_SLOT:
+            t, arrives = slot[i, f.S_EVENT], False
+        elif arrives and common[f.C_FREE_SLOTS] == 0:
+            return f.NEED_ROOM
+        routes = arrives or (i != f.NO_SLOT and slot[i, f.S_STATE] == f.AWAY)
+        everyone = t == until or router == f.ROUTE_CENTRAL or (routes and by_state)
+        chosen = slot[i, f.S_ROW]
+        if routes and not by_state:
+            chosen = choose_replica(s, s.request[row, f.Q_LUCK] if arrives else slot[i, f.S_LUCK], 0, 0)
+        settle(s, 0 if everyone else chosen, replicas if everyone else chosen + 1, t)
+        if common[f.C_WORK] <= 0:
+            return f.AGAIN
+        if t == until or (routes and by_step):
+            for each in range(replicas):
+                look(s, each, t)
+        if t == until:
+            return f.DONE
+        common[f.C_WORK] -= 1
+        if routes and by_state:
+            chosen = best_replica(s, row, i)
+        if routes and common[f.C_MAX_TTFT] < f.FOREVER and not by_step:
+            look(s, chosen, t)
+        if i == f.NO_SLOT:
+            if not turn_away(s, row, t):
+                i = arrive(s, row, t)
+            common[f.C_NEXT] += 1
+        elif next_client(s, t + 1) != i or not client_acts(s, i, t):
+            i = f.NO_SLOT
+        if i != f.NO_SLOT:
+            send(s, chosen, i, t)

@@ -16,17 +16,18 @@ from workloads.serving.booking import (
     kv_units,
     prompt_share_of_pass,
 )
+from workloads.serving.central import note_alive, note_blocked
+from workloads.serving.client_events import close_clients, leave_now
 from workloads.serving.commits import leave_system, stop_running
-from workloads.serving.decisions import plan_to
 from workloads.serving.fields import State
+from workloads.serving.plans import reconsider, wake_all
+from workloads.serving.prediction import route
 from workloads.serving.prefix import clear_cache, pieces_to_reuse
 from workloads.serving.queues import (
-    blocked_until,
     change_outstanding,
-    choose_replica,
     clear_replica,
-    enqueue_after,
     enqueue_by_arrival,
+    enqueue_first,
     pop_queue,
     sort_by_arrival,
 )
@@ -44,8 +45,7 @@ def lose_replica(s: State, r: int, t: int) -> None:
         book_wait(s, r, i, t)
         slot[i, f.S_CAUGHT] = 1
         i = slot[i, f.S_NEXT]
-    replica[r, f.R_BLOCKED_SUM] = blocked_until(s, r, t)
-    replica[r, f.R_BLOCKED] = 0
+    note_blocked(s, r, t, 0)
     while replica[r, f.R_TAIL] != f.NO_SLOT:
         i = replica[r, f.R_TAIL]
         computed = slot[i, f.S_READY]
@@ -63,10 +63,15 @@ def lose_replica(s: State, r: int, t: int) -> None:
         slot[i, f.S_REDO] = max(slot[i, f.S_REDO], computed)
         slot[i, f.S_CAUGHT] = 1
         s.common[f.N_TOKENS_LOST] += computed
-        enqueue_after(s, r, i, f.NO_SLOT, t)
+        if slot[i, f.S_LEAVING]:
+            leave_now(s, r, i, t)
+        else:
+            enqueue_first(s, r, i, t)
     clear_replica(s, r, f.DEAD)
     if s.common[f.C_UNIT] > 0:
         clear_cache(s, r)
+    if s.common[f.C_ROUTER] == f.ROUTE_CENTRAL:
+        note_alive(s, t)
 
 
 @kernel_routine
@@ -96,27 +101,19 @@ def route_again(s: State, count: int, t: int) -> None:
         replica[r, f.R_CURSOR] = f.NO_SLOT
     for place in range(count):
         i = slot[place, f.S_SORTED]
-        most = pieces_to_reuse(s, slot[i, f.S_HASHES], slot[i, f.S_INPUT] + slot[i, f.S_SENT])
-        r = choose_replica(s, slot[i, f.S_LUCK], slot[i, f.S_HASH_AT], most)
+        tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
+        most = pieces_to_reuse(s, slot[i, f.S_HASHES], tokens)
+        r = route(s, tokens, slot[i, f.S_LUCK], slot[i, f.S_HASH_AT], most)
         if r < replicas:
             common[f.C_TURN] = r
         change_outstanding(s, r, t, 1)
         enqueue_by_arrival(s, r, i, t)
         if replica[r, f.R_MODE] == f.DEAD:
             slot[i, f.S_CAUGHT] = 1
-        elif replica[r, f.R_MODE] == f.IDLE or replica[r, f.R_MODE] == f.BOUNDARY:
-            replica[r, f.R_MODE] = f.BOUNDARY
-            replica[r, f.R_AT] = t
-        else:
-            cut_plan(s, r)
-
-
-@kernel_part
-def cut_plan(s: State, r: int) -> None:
-    """The first boundary after this instant on replica r needs a decision."""
-    replica = s.replica
-    if replica[r, f.R_MODE] == f.PASS and not replica[r, f.R_MIXED]:
-        plan_to(s, r, replica[r, f.R_STEP] + 1)
+        elif r < replicas:
+            reconsider(s, r, t)
+    if count > 0 and common[f.C_ROUTER] == f.ROUTE_CENTRAL:
+        wake_all(s, t)
 
 
 @kernel_routine
@@ -137,14 +134,18 @@ def return_replica(s: State, r: int, t: int) -> None:
         replica[r, f.R_AT] = t
         replica[r, f.R_BELIEVED] = 1
         s.pace[r, f.P_SPEED] = s.pace[r, f.P_NEXT_SPEED] = 1.0
-        route_again(s, release_queue(s, common[f.C_REPLICAS], t), t)
+        if common[f.C_ROUTER] == f.ROUTE_CENTRAL:
+            note_alive(s, t)
+        else:
+            route_again(s, release_queue(s, common[f.C_REPLICAS], t), t)
 
 
 @kernel_part
-def change_speed(s: State, r: int, speed: float) -> None:
-    """Replica r works at `speed` (1: healthy) from its first boundary at or after this instant."""
+def change_speed(s: State, r: int, t: int, speed: float) -> None:
+    """Replica r works at `speed` (1: healthy) from its first boundary at or after t."""
     s.pace[r, f.P_NEXT_SPEED] = speed
-    cut_plan(s, r)
+    if s.replica[r, f.R_MODE] == f.PASS:
+        reconsider(s, r, t)
 
 
 @kernel_part
@@ -230,3 +231,5 @@ def close_at_horizon(s: State, t: int) -> None:
             if waiting:
                 slot[i, f.S_LEDGER + f.L_KV_BLOCKED] += t - slot[i, f.S_SINCE]
             leave_system(s, r, i, t)
+    if s.common[f.C_CLIENTS]:
+        close_clients(s, t)

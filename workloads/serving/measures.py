@@ -38,9 +38,10 @@ SEVERITY = (QueueVerdict.STABLE, QueueVerdict.BACKLOGGED, QueueVerdict.OVERLOADE
 class RequestRecord:
     """Per-request arrays of a small window, row by request in order of arrival (times in ns; -1: did not happen).
 
-    `status`: 0 still in the system, 1 completed, 2 unfinished at the horizon, 3 refused, 4 failed row (no prompt or no
-    answer). `caught`: a loss found it on the replica, or it came to a dead one. `ledger_ns` (n, categories) sums to
-    finish - arrival in each row.
+    `status`: 0 still in the system, 1 completed, 2 unfinished at the horizon, 3 refused (it can never run), 4 failed
+    row (no prompt or no answer), 5 rejected by a limit of admission, 6 timed out, 7 cancelled; the last of its
+    `attempts` counts. `caught`: a loss found it on the replica, or it came to a dead one. `ledger_ns` (n, categories)
+    sums to finish - arrival in each row.
     """
 
     arrival_ns: NDArray[np.int64]
@@ -51,6 +52,7 @@ class RequestRecord:
     status: NDArray[np.int64]
     caught: NDArray[np.bool_]
     evictions: NDArray[np.int64]
+    attempts: NDArray[np.int64]
     ledger_ns: NDArray[np.int64]
 
     @property
@@ -102,7 +104,12 @@ class ServiceMeasures:
     # Counts.
 
     def count(self, name: str) -> int:
-        """A total by name: offered, completed, unfinished, refused, failed_rows, tokens, evictions, losses, ..."""
+        """A total by name: offered, completed, unfinished, refused, rejected, timed_out, cancelled, failed_rows, ...
+
+        Offered requests end in exactly one of the first six ways. `attempts` counts what clients sent, of these
+        `attempts_rejected` and `attempts_timed_out` ended so; tokens of attempts that were sent again are
+        `discarded_tokens`.
+        """
         return self.totals[name]
 
     @property
@@ -192,8 +199,8 @@ class ServiceMeasures:
 
     @property
     def requests_in_ledger(self) -> int:
-        """Requests whose time the ledger holds: completed and unfinished ones."""
-        return self.totals["completed"] + self.totals["unfinished"]
+        """Requests whose time the ledger holds: all but those refused."""
+        return self.offered - self.totals["refused"]
 
     def ledger_s_per_request(self, *, caught: bool = False) -> dict[str, float]:
         """Mean seconds of a request by category; `caught`: of those that a loss caught (nan without any)."""

@@ -107,6 +107,19 @@ def clear_replica(s: State, r: int, mode: int) -> None:
         replica[r, f.R_PHASE + phase] = 0
 
 
+@kernel_routine
+def youngest_of_lowest(s: State, r: int) -> int:
+    """Of the sequences that run on replica r, the youngest admitted among those of the lowest priority."""
+    slot = s.slot
+    found = i = s.replica[r, f.R_TAIL]
+    while i != f.NO_SLOT:
+        if slot[i, f.S_CLASS] > slot[found, f.S_CLASS]:
+            found = i
+        i = slot[i, f.S_PREVIOUS]
+    youngest: int = found
+    return youngest
+
+
 @kernel_part
 def blocked_until(s: State, r: int, t: int) -> int:
     """Time in ns, up to t, in which the head of the queue of replica r lacked KV blocks."""
@@ -133,6 +146,13 @@ def enqueue_after(s: State, r: int, i: int, before: int, t: int) -> None:
     replica, slot = s.replica, s.slot
     after = replica[r, f.R_QUEUE_HEAD] if before == f.NO_SLOT else slot[before, f.S_NEXT]
     slot[i, f.S_NEXT] = after
+    slot[i, f.S_PREVIOUS] = before
+    slot[i, f.S_ROW] = r
+    if after != f.NO_SLOT:
+        slot[after, f.S_PREVIOUS] = i
+    if s.common[f.C_CLASSES] > 1 and (after == f.NO_SLOT or slot[after, f.S_CLASS] > slot[i, f.S_CLASS]):
+        replica[r, f.R_CLASS_TAIL + slot[i, f.S_CLASS]] = i
+    replica[r, f.R_QUEUE_TOKENS] += slot[i, f.S_INPUT] + slot[i, f.S_SENT]
     if before == f.NO_SLOT:
         replica[r, f.R_QUEUE_HEAD] = i
     else:
@@ -150,12 +170,15 @@ def enqueue_after(s: State, r: int, i: int, before: int, t: int) -> None:
 def enqueue_by_arrival(s: State, r: int, i: int, t: int) -> None:
     """Slot i, which returns from elsewhere at t, waits at replica r ahead of the first younger one.
 
-    The last one inserted in the same return is R_CURSOR: those that return come in order of arrival.
+    The last one inserted in the same return is R_CURSOR: those that return come in order of arrival. With priorities
+    the search begins at the head of its class.
     """
     replica, slot = s.replica, s.slot
     before = replica[r, f.R_CURSOR]
+    if s.common[f.C_CLASSES] > 1:
+        before = last_of_class(s, r, slot[i, f.S_CLASS] - 1)
     after = replica[r, f.R_QUEUE_HEAD] if before == f.NO_SLOT else slot[before, f.S_NEXT]
-    while after != f.NO_SLOT and slot[after, f.S_ID] < slot[i, f.S_ID]:
+    while after != f.NO_SLOT and slot[after, f.S_CLASS] <= slot[i, f.S_CLASS] and slot[after, f.S_ID] < slot[i, f.S_ID]:
         before = after
         after = slot[after, f.S_NEXT]
     enqueue_after(s, r, i, before, t)
@@ -163,15 +186,58 @@ def enqueue_by_arrival(s: State, r: int, i: int, t: int) -> None:
 
 
 @kernel_part
+def last_of_class(s: State, r: int, priority: int) -> int:
+    """The last slot that waits at replica r with this priority or a higher one (NO_SLOT: there is none)."""
+    for kind in range(priority, -1, -1):
+        if s.replica[r, f.R_CLASS_TAIL + kind] != f.NO_SLOT:
+            last: int = s.replica[r, f.R_CLASS_TAIL + kind]
+            return last
+    return f.NO_SLOT
+
+
+@kernel_part
+def enqueue_last(s: State, r: int, i: int, t: int) -> None:
+    """Slot i waits at replica r from t on, behind all of its priority."""
+    before = s.replica[r, f.R_QUEUE_TAIL]
+    if s.common[f.C_CLASSES] > 1:
+        before = last_of_class(s, r, s.slot[i, f.S_CLASS])
+    enqueue_after(s, r, i, before, t)
+
+
+@kernel_part
+def enqueue_first(s: State, r: int, i: int, t: int) -> None:
+    """Slot i waits at replica r from t on, ahead of all of its priority."""
+    before = f.NO_SLOT
+    if s.common[f.C_CLASSES] > 1:
+        before = last_of_class(s, r, s.slot[i, f.S_CLASS] - 1)
+    enqueue_after(s, r, i, before, t)
+
+
+@kernel_part
+def remove_from_queue(s: State, r: int, i: int) -> None:
+    """Slot i no longer waits at replica r."""
+    replica, slot = s.replica, s.slot
+    before, after = slot[i, f.S_PREVIOUS], slot[i, f.S_NEXT]
+    if before == f.NO_SLOT:
+        replica[r, f.R_QUEUE_HEAD] = after
+    else:
+        slot[before, f.S_NEXT] = after
+    if after == f.NO_SLOT:
+        replica[r, f.R_QUEUE_TAIL] = before
+    else:
+        slot[after, f.S_PREVIOUS] = before
+    if s.common[f.C_CLASSES] > 1 and replica[r, f.R_CLASS_TAIL + slot[i, f.S_CLASS]] == i:
+        same = before != f.NO_SLOT and slot[before, f.S_CLASS] == slot[i, f.S_CLASS]
+        replica[r, f.R_CLASS_TAIL + slot[i, f.S_CLASS]] = before if same else f.NO_SLOT
+    replica[r, f.R_QUEUE] -= 1
+    replica[r, f.R_QUEUE_TOKENS] -= slot[i, f.S_INPUT] + slot[i, f.S_SENT]
+
+
+@kernel_part
 def pop_queue(s: State, r: int) -> int:
     """Take the head of the queue of replica r (not empty) and return its slot."""
-    replica = s.replica
-    i: int = replica[r, f.R_QUEUE_HEAD]
-    after = s.slot[i, f.S_NEXT]
-    replica[r, f.R_QUEUE_HEAD] = after
-    if after == f.NO_SLOT:
-        replica[r, f.R_QUEUE_TAIL] = f.NO_SLOT
-    replica[r, f.R_QUEUE] -= 1
+    i: int = s.replica[r, f.R_QUEUE_HEAD]
+    remove_from_queue(s, r, i)
     return i
 
 
@@ -260,7 +326,7 @@ def choose_replica(s: State, luck: int, at: int, most: int) -> int:
             turn: int = (common[f.C_TURN] + step) % replicas
             if replica[turn, f.R_BELIEVED]:
                 return turn
-    else:
+    elif kind == f.ROUTE_RANDOM:
         believed = 0
         for r in range(replicas):
             believed += replica[r, f.R_BELIEVED]

@@ -93,4 +93,37 @@ class PrefixAffine:
         return min(near, key=lambda r: (-runs[r], outstanding[r], r)) if near else None
 
 
-Router = RandomRouter | RoundRobin | LeastOutstanding | PrefixAffine
+@dataclass(frozen=True, kw_only=True)
+class CentralQueue:
+    """One queue for all replicas: each takes the next request at its own boundary; ties to the lowest index."""
+
+    kind: Literal["central"] = "central"
+
+    @property
+    def code(self) -> int:
+        """What the kernel calls it."""
+        return f.ROUTE_CENTRAL
+
+    def replica_of(self, believed: Sequence[bool], outstanding: Sequence[int], last: int, luck: int) -> int | None:
+        """None at the arrival: the request waits in the router until a replica takes it."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SloAware:
+    """The replica with the least predicted time to first token (see `prediction`); ties to the lowest index."""
+
+    kind: Literal["slo_aware"] = "slo_aware"
+
+    @property
+    def code(self) -> int:
+        """What the kernel calls it."""
+        return f.ROUTE_SLO_AWARE
+
+    def replica_of(self, believed: Sequence[bool], predicted_ns: Sequence[float]) -> int | None:
+        """The replica believed up with the least of `predicted_ns`; None when none is."""
+        up = [r for r, is_up in enumerate(believed) if is_up]
+        return min(up, key=lambda r: (predicted_ns[r], r)) if up else None
+
+
+Router = RandomRouter | RoundRobin | LeastOutstanding | PrefixAffine | CentralQueue | SloAware

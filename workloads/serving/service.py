@@ -19,11 +19,12 @@ from workloads.pass_costs import PassCosts
 from workloads.requests import LATEST_NS, Requests
 from workloads.serving import fields as f
 from workloads.serving.batching import Batching, ContinuousBatching, StaticBatching
+from workloads.serving.clients import Admission, Clients, check_shares
 from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
 from workloads.serving.pieces import in_pieces, piece_tokens
 from workloads.serving.prefix_state import hashes_of_next_chunk
-from workloads.serving.router import PrefixAffine, RandomRouter, RoundRobin, Router
+from workloads.serving.router import CentralQueue, PrefixAffine, RandomRouter, RoundRobin, Router
 from workloads.serving.state import new_state, with_more_slots
 
 Uniforms = Callable[[str, int, int], NDArray[np.float64]]
@@ -36,13 +37,15 @@ CHUNK = 1 << 16
 """Requests that the kernel sees at once."""
 WORK_COMPILED, WORK_PLAIN = 100_000, 2_000
 """Decisions and arrivals of one call: well below half a second of wall time, compiled and in plain Python."""
-ROUTER_STREAM = "serving.router"
+ROUTER_STREAM, PRIORITY_STREAM = "serving.router", "serving.priorities"
+RETRY_STREAM, CANCEL_STREAM = "serving.retries", "serving.cancellations"
 TOTAL_NAMES = (
     "offered", "offered_tokens", "failed_rows", "refused", "completed", "unfinished", "censored_ttft", "in_time",
     "in_time_tokens", "tokens", "prompt_tokens", "recomputed_tokens", "evictions", "losses", "caught", "kv_tokens_lost",
     "steps", "segments", "busy_ns", "batch_ms", "kv_token_ms", "most_decodes", "most_blocks", "in_system_ns", "time_ns",
     "caught_time_ns", "padded_tokens", "prefix_looked_for", "prefix_hits", "prefix_hit_tokens", "prefix_stored",
-    "prefix_taken",
+    "prefix_taken", "rejected", "timed_out", "cancelled", "attempts", "attempts_rejected",
+    "attempts_timed_out", "discarded_tokens",
 )  # fmt: skip
 
 
@@ -53,6 +56,9 @@ class ServiceConfig:
     `ttft_limit_s`, `tpot_limit_s`: the SLO (None: no limit). `watermark`: share of blocks kept free at admission,
     unless the replica is empty. `measures`: off leaves only counts of requests and tokens. `record_requests`: arrays
     by request for the first so many. `saturated_requests_per_s`: of one replica, for the queue verdict.
+    `clients`: their patience, retries, cancellations; `admission`: limits at the door of a replica; `priorities`:
+    shares of the requests in classes 0 (the highest), 1, ...: strict first come, first served within a class, a higher
+    one first; the lowest is evicted first.
     """
 
     costs: PassCosts
@@ -68,6 +74,9 @@ class ServiceConfig:
     measures: bool = True
     record_requests: int = 0
     saturated_requests_per_s: float | None = None
+    clients: Clients = field(default_factory=Clients)
+    admission: Admission = field(default_factory=Admission)
+    priorities: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what can not run."""
@@ -82,6 +91,15 @@ class ServiceConfig:
         shortest_s = min(self.costs.decode_parts_s.sum(axis=1).min(), self.costs.prefill_parts_s.sum(axis=1).min())
         if shortest_s < 1e-9:
             raise ValueError("every pass must take at least 1 ns")
+        check_shares(self.priorities)
+        if self.admission.max_predicted_ttft_s is not None and isinstance(self.router, CentralQueue):
+            raise ValueError("a central queue predicts no time to first token: leave out max_predicted_ttft_s")
+
+    @property
+    def needs_uniforms(self) -> bool:
+        """Whether anything about its requests is drawn inside: luck, priorities, jitter, cancellations."""
+        drawn = len(self.priorities) > 1 or self.clients.retries.attempts > 1 or self.clients.cancellations is not None
+        return drawn or isinstance(self.router, RandomRouter)
 
 
 class Service:
@@ -93,8 +111,8 @@ class Service:
     def __init__(
         self, config: ServiceConfig, requests: Requests | Iterable[Requests], uniforms: Uniforms | None = None
     ) -> None:
-        if isinstance(config.router, RandomRouter) and uniforms is None:
-            raise ValueError("the random router needs uniforms")
+        if config.needs_uniforms and uniforms is None:
+            raise ValueError("a random router, priorities, retries and cancellations need uniforms")
         self.config = config
         self.now_ns = 0
         self._uniforms = uniforms
@@ -116,9 +134,12 @@ class Service:
             tpot_limit_ns=NO_TPOT_LIMIT_NS if config.tpot_limit_s is None else round(config.tpot_limit_s * 1e9),
             step_by_step=config.step_by_step,
             measures=config.measures,
+            clients=config.clients,
+            admission=config.admission,
+            priorities=config.priorities,
         )
         self._totals = [0] * f.COMMON_SIZE
-        self._luck_block: tuple[int, NDArray[np.float64]] = (-1, np.zeros(0))
+        self._blocks: dict[str, tuple[int, NDArray[np.float64]]] = {}
         self._start_ns = 0
         self._up = [True] * config.replicas
         self._up_since_ns = [0] * config.replicas
@@ -275,8 +296,7 @@ class Service:
         common[f.C_LAST_CHUNK] = self._ahead is None
         first = int(common[f.C_FIRST_ID])
         rows, count = piece.rows, piece.rows.shape[0]
-        if isinstance(self.config.router, RandomRouter):
-            rows[:, f.Q_LUCK] = self._luck(first, count)
+        self._draw(rows, first)
         if self._ahead is not None and count and self._ahead.rows[0, f.Q_ARRIVAL] < rows[-1, f.Q_ARRIVAL]:
             raise ValueError("requests must come in order of arrival")
         if common[f.C_UNIT]:
@@ -285,19 +305,33 @@ class Service:
             self._state = self._state._replace(hashes=hashes)
         self._state = self._state._replace(request=rows, record=self._more_records(first + count))
 
-    def _luck(self, first: int, count: int) -> NDArray[np.int64]:
-        """Luck of requests `first` to `first + count`: by request, whatever the pieces."""
+    def _draw(self, piece: NDArray[np.int64], first: int) -> None:
+        """Fill in what is drawn about the requests `first`, `first` + 1, ...: luck, class, cancellation, seed."""
+        config, count = self.config, piece.shape[0]
+        if isinstance(config.router, RandomRouter):
+            piece[:, f.Q_LUCK] = self._by_request(ROUTER_STREAM, first, count) * float(1 << f.LUCK_BITS)
+        if len(config.priorities) > 1:
+            bounds = np.cumsum(config.priorities)[:-1]
+            piece[:, f.Q_CLASS] = np.searchsorted(bounds, self._by_request(PRIORITY_STREAM, first, count), "right")
+        if config.clients.retries.attempts > 1:
+            piece[:, f.Q_SEED] = self._by_request(RETRY_STREAM, first, count) * float(1 << f.SEED_BITS)
+        piece[:, f.Q_CANCEL] = f.FOREVER
+        if config.clients.cancellations is not None:
+            luck = self._by_request(CANCEL_STREAM, first, count)
+            piece[:, f.Q_CANCEL] = config.clients.cancellations.after_ns(luck, f.FOREVER)
+
+    def _by_request(self, stream: str, first: int, count: int) -> NDArray[np.float64]:
+        """Uniforms of requests `first` to `first + count`: by request, whatever the pieces."""
         assert self._uniforms is not None
-        parts, place = [], first
+        parts, place = [np.zeros(0)], first
         while place < first + count:
             block, offset = divmod(place, CHUNK)
-            if self._luck_block[0] != block:
-                self._luck_block = (block, self._uniforms(ROUTER_STREAM, block, CHUNK))
+            if self._blocks.get(stream, (-1,))[0] != block:
+                self._blocks[stream] = (block, self._uniforms(stream, block, CHUNK))
             end = min(CHUNK, offset + first + count - place)
-            parts.append(self._luck_block[1][offset:end])
+            parts.append(self._blocks[stream][1][offset:end])
             place += end - offset
-        luck = np.concatenate(parts) if parts else np.zeros(0)
-        return (luck * float(1 << f.LUCK_BITS)).astype(np.int64)
+        return np.concatenate(parts)
 
     def _more_records(self, requests: int) -> NDArray[np.int64]:
         """Rows for the requests loaded so far, at most as many as are to be recorded."""
@@ -321,6 +355,7 @@ class Service:
             status=rows[:, f.X_STATUS],
             caught=rows[:, f.X_CAUGHT].astype(bool),
             evictions=rows[:, f.X_EVICTIONS],
+            attempts=rows[:, f.X_ATTEMPTS],
             ledger_ns=rows[:, f.X_LEDGER :],
         )
 

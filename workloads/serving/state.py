@@ -9,16 +9,18 @@ from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.serving import fields as f
 from workloads.serving.batching import NO_LIMIT, Batching, StaticBatching
+from workloads.serving.clients import Admission, Clients
 from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
 from workloads.serving.prefix_state import new_cache
 from workloads.serving.queues import SLOT_MASK
-from workloads.serving.router import PrefixAffine, Router
+from workloads.serving.router import CentralQueue, PrefixAffine, Router
 
 FIRST_SLOTS = 1024
 KV_UNIT_BITS = 22
 FINE = float(1 << 20)
 FINER = float(1 << 40)
+UNTIL = {"admission": f.UNTIL_ADMISSION, "first_token": f.UNTIL_FIRST_TOKEN, "answer": f.UNTIL_ANSWER}
 RESERVES = {
     "max_model_len": f.RESERVE_MAX,
     "power_of_two": f.RESERVE_POWER_OF_TWO,
@@ -66,6 +68,9 @@ def new_state(
     tpot_limit_ns: int,
     step_by_step: bool,
     measures: bool,
+    clients: Clients,
+    admission: Admission,
+    priorities: tuple[float, ...],
 ) -> State:
     """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece."""
     setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
@@ -91,6 +96,8 @@ def new_state(
         setting[f.C_GUARD] = router.guard
     setting[f.C_STEP_BY_STEP] = step_by_step
     setting[f.C_MEASURES] = measures
+    set_clients(setting, clients, admission)
+    setting[f.C_CLASSES] = max(1, len(priorities))
     setting[f.C_TTFT_LIMIT] = ttft_limit_ns
     setting[f.C_TPOT_LIMIT] = tpot_limit_ns
     setting[f.C_TURN] = -1
@@ -105,8 +112,9 @@ def new_state(
     replica[:, f.R_FREE] = blocks
     replica[:, f.R_CHANGED] = 1
     replica[:, [f.R_HEAD, f.R_TAIL, f.R_QUEUE_HEAD, f.R_QUEUE_TAIL, f.R_FIRST_PREFILL]] = f.NO_SLOT
-    replica[replicas, f.R_MODE] = f.DEAD
     entry, bucket = new_cache(setting, replica)
+    replica[:, f.R_CLASS_TAIL : f.R_CLASS_TAIL + f.CLASSES] = f.NO_SLOT
+    replica[replicas, f.R_MODE] = f.IDLE if isinstance(router, CentralQueue) else f.DEAD
     pace = np.zeros((replicas + 1, f.PACE_SIZE))
     pace[:, [f.P_SPEED, f.P_NEXT_SPEED]] = 1.0
     prompt_s = np.array([costs.prefill_pair_s, costs.prefill_context_s_per_token])
@@ -128,6 +136,24 @@ def new_state(
         bucket=bucket,
         scratch=np.zeros(f.LEDGER_SIZE, dtype=np.int64),
     )
+
+
+def set_clients(setting: NDArray[np.int64], clients: Clients, admission: Admission) -> None:
+    """Patience, retries and limits of admission; FOREVER is no limit."""
+    patience, retries = clients.patience, clients.retries
+    setting[f.C_LIMITS] = admission != Admission()
+    setting[f.C_CLIENTS] = clients != Clients() or admission != Admission()
+    setting[f.C_PATIENCE] = f.FOREVER
+    if patience is not None:
+        setting[f.C_PATIENCE] = round(patience.limit_s * 1e9)
+        setting[f.C_UNTIL] = UNTIL[patience.until]
+    setting[f.C_ATTEMPTS] = retries.attempts
+    setting[f.C_BACKOFF] = round(retries.backoff_s * 1e9)
+    setting[f.C_JITTER] = round(retries.jitter * (1 << 32))
+    for column, limit in ((f.C_MAX_QUEUE, admission.max_queue), (f.C_MAX_OUTSTANDING, admission.max_outstanding)):
+        setting[column] = f.FOREVER if limit is None else limit
+    longest_s = admission.max_predicted_ttft_s
+    setting[f.C_MAX_TTFT] = f.FOREVER if longest_s is None else round(longest_s * 1e9)
 
 
 def heap_size(setting: NDArray[np.int64], slots: int) -> int:

@@ -18,7 +18,8 @@ from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import most_blocks
 from workloads.serving.booking import book_mixed, book_prompt, book_wait, join_gauges, leave_gauges
-from workloads.serving.commits import commit_decode, emit_one, leave_system
+from workloads.serving.central import move_between, note_blocked, queue_row, wake_others
+from workloads.serving.commits import emit_one, leave_system
 from workloads.serving.fields import State
 from workloads.serving.queues import (
     SLOT_BITS,
@@ -28,17 +29,16 @@ from workloads.serving.queues import (
     pop_queue,
     push_heap,
     remove_running,
-    set_blocked,
     sift_down,
 )
 
 
 @kernel_part
-def members_with_room(s: State, r: int) -> tuple[int, int, int]:
-    """How many from the head of the queue of replica r fit into one batch, their longest prompt and longest rest."""
+def members_with_room(s: State, queue: int) -> tuple[int, int, int]:
+    """How many from the head of the queue of row `queue` fit into one batch, their longest prompt and longest rest."""
     slot, common = s.slot, s.common
     members = longest_prompt = longest_rest = 0
-    i = s.replica[r, f.R_QUEUE_HEAD]
+    i = s.replica[queue, f.R_QUEUE_HEAD]
     while i != f.NO_SLOT and members < common[f.C_MAX_BATCH]:
         prompt = max(longest_prompt, slot[i, f.S_INPUT] + slot[i, f.S_SENT])
         rest = max(longest_rest, slot[i, f.S_OUTPUT] - slot[i, f.S_SENT])
@@ -54,22 +54,26 @@ def members_with_room(s: State, r: int) -> tuple[int, int, int]:
 def form_batch(s: State, r: int, t: int) -> bool:
     """The empty replica r is at a boundary at t: make a batch ready to begin (True), or say when to look again."""
     replica, slot, common = s.replica, s.slot, s.common
-    clear_replica(s, r, f.IDLE)
-    if replica[r, f.R_QUEUE] == 0:
-        set_blocked(s, r, t, 0)
+    replica[r, f.R_MODE] = f.IDLE
+    queue = queue_row(s, r)
+    waiting = replica[queue, f.R_QUEUE]
+    if waiting == 0:
+        note_blocked(s, r, t, 0)
         return False
-    ready = slot[replica[r, f.R_QUEUE_HEAD], f.S_ARRIVAL] + common[f.C_BATCH_WAIT]
-    if replica[r, f.R_QUEUE] < common[f.C_MAX_BATCH] and t < ready:
-        set_blocked(s, r, t, 0)
+    ready = slot[replica[queue, f.R_QUEUE_HEAD], f.S_ARRIVAL] + common[f.C_BATCH_WAIT]
+    if waiting < common[f.C_MAX_BATCH] and t < ready:
+        note_blocked(s, r, t, 0)
         replica[r, f.R_MODE] = f.BOUNDARY
         replica[r, f.R_AT] = ready
         return False
-    members, prompt, rest = members_with_room(s, r)
-    set_blocked(s, r, t, int(members < min(replica[r, f.R_QUEUE], common[f.C_MAX_BATCH])))
+    members, prompt, rest = members_with_room(s, queue)
+    note_blocked(s, r, t, int(members < min(waiting, common[f.C_MAX_BATCH])))
     blocks = most_blocks(s, prompt, rest)
     for _ in range(members):
-        i = pop_queue(s, r)
-        book_wait(s, r, i, t)
+        i = pop_queue(s, queue)
+        book_wait(s, queue, i, t)
+        move_between(s, t, queue, r)
+        slot[i, f.S_ROW] = r
         slot[i, f.S_STATE] = f.PREFILL
         slot[i, f.S_TARGET] = slot[i, f.S_CHUNK] = prompt
         slot[i, f.S_PADDING] = prompt - slot[i, f.S_INPUT] - slot[i, f.S_SENT]
@@ -81,6 +85,8 @@ def form_batch(s: State, r: int, t: int) -> bool:
     replica[r, f.R_PROMPT_TOKENS] = members * prompt
     replica[r, f.R_PAIRS] = members * (prompt * (prompt + 1) // 2)
     replica[r, f.R_CACHED] = 0
+    if queue != r:
+        wake_others(s, r, t)
     return True
 
 
@@ -123,6 +129,8 @@ def emit_to_members(s: State, r: int) -> None:
         i = after
     replica[r, f.R_DECODES] = members
     replica[r, f.R_CONTEXT] = members * prompt
+    if replica[r, f.R_LIVE] == 0:
+        clear_replica(s, r, f.BOUNDARY)
 
 
 @kernel_part
@@ -141,11 +149,12 @@ def complete_members(s: State, r: int) -> None:
 
 @kernel_routine
 def commit_static(s: State, r: int) -> None:
-    """The pass or the run of passes in flight on replica r, which batches statically, has ended."""
+    """The pass with the prompts of the batch of replica r has ended, or a run of decode steps that is committed."""
     replica, slot, common = s.replica, s.slot, s.common
     if not replica[r, f.R_MIXED]:
-        commit_decode(s, r, replica[r, f.R_PLAN])
         complete_members(s, r)
+        if replica[r, f.R_LIVE] == 0:
+            clear_replica(s, r, f.BOUNDARY)
         return
     if common[f.C_MEASURES]:
         book_mixed(s, r)
