@@ -56,7 +56,8 @@ def route(s: State, prompt: int, luck: int, at: int, most: int) -> int:
     """Replica for a prompt of `prompt` tokens by the router's rule (see `choose_replica`); the room when none is up."""
     if s.common[f.C_ROUTER] != f.ROUTE_SLO_AWARE:
         return choose_replica(s, luck, at, most)
-    chosen, least = s.common[f.C_REPLICAS], 0.0
+    chosen: int = s.common[f.C_REPLICAS]
+    least = 0.0
     for r in range(s.common[f.C_REPLICAS]):
         if s.replica[r, f.R_BELIEVED]:
             predicted = predicted_ttft_ns(s, r, prompt)
