@@ -135,6 +135,10 @@ class Condition:
         """Whether a host works: itself, its rack and its cube's in-rack links."""
         return host not in self.dead_hosts
 
+    def dead_switches(self) -> list[int]:
+        """Switches that are down, in order of number."""
+        return [switch for switch, up in enumerate(self.up[OCS]) if not up] if self.switches_out else []
+
     def dark_cubes(self) -> NDArray[np.bool_]:
         """A fresh array (C,) of the cubes that have a dead optical end."""
         ends_out = np.array(self.ends_out).reshape(-1, SIDES_PER_CUBE)

@@ -79,7 +79,12 @@ def _recovery(scenario: Scenario) -> Iterator[Setting]:
             value, default = health.preflight.time_s, -1.0
         yield name, seconds(value), ASSUMPTION if value == default else ""
     yield "reroute opt-in", percent(recovery.reroute_opt_in), ASSUMPTION if recovery.reroute_opt_in == 0.95 else ""
-    yield "rerouted speed", percent(recovery.rerouted_speed), ASSUMPTION if recovery.rerouted_speed == 0.95 else ""
+    if recovery.reroute_traffic == "none":
+        yield "rerouted speed", percent(recovery.rerouted_speed), ASSUMPTION if recovery.rerouted_speed == 0.95 else ""
+    else:
+        traffic = recovery.reroute_traffic.replace("_", "-")
+        share = percent(recovery.reroute_network_share)
+        yield "rerouted speed", f"by the routes left for {traffic}, {share} of a step", ""
     yield "repair crews", "no limit" if scenario.repair.crews is None else str(scenario.repair.crews), ""
     yield from _further(scenario)
 

@@ -164,9 +164,11 @@ class RecoveryPolicy:
 
     `evict` s empties the hosts of the slice, `circuits` s sets light paths and discovers links (or loads other routes),
     `preflight` s tests the slice, `restore` s compiles and loads the state. `reroute_opt_in` is the share of jobs
-    that agree to run around dead light paths, at `rerouted_speed` of the healthy speed (assumption). A share `failure`
-    of starts fails at the end of its stages and goes through them again. A job that lost hardware stays on its slice
-    for up to `hold` s, in case the repair comes first.
+    that agree to run around dead light paths, at `rerouted_speed` of the healthy speed (assumption); with a
+    `reroute_traffic` at what the routing room finds for the slice, the dimension of what is dead and that traffic, for
+    which a healthy step waits `reroute_network_share` of its time (assumption: all of it). A share `failure` of starts
+    fails at the end of its stages and goes through them again. A job that lost hardware stays on its slice for up to
+    `hold` s, in case the repair comes first.
     """
 
     evict: Seconds = 30.0
@@ -176,6 +178,8 @@ class RecoveryPolicy:
     replace: Literal["replace_one", "move_all"] = "replace_one"
     reroute_opt_in: ClosedShare = 0.95
     rerouted_speed: ClosedShare = 0.95
+    reroute_traffic: Literal["none", "all_to_all", "rings"] = "none"
+    reroute_network_share: ClosedShare = 1.0
     failure: ClosedShare = 0.0
     hold: Seconds = 0.0
 
@@ -188,6 +192,10 @@ class RecoveryPolicy:
             raise ValueError(f"reroute_opt_in must lie in [0, 1], not {self.reroute_opt_in}")
         if not 0 <= self.failure < 1:
             raise ValueError(f"failure must lie in [0, 1), not {self.failure}: a start that never succeeds never ends")
+        if self.reroute_traffic not in ("none", "all_to_all", "rings"):
+            raise ValueError(f"reroute_traffic must be none, all_to_all or rings, not {self.reroute_traffic!r}")
+        if not 0 <= self.reroute_network_share <= 1:
+            raise ValueError(f"reroute_network_share must lie in [0, 1], not {self.reroute_network_share}")
         if not 0 < self.rerouted_speed <= 1:
             raise ValueError(f"rerouted_speed must lie in (0, 1], not {self.rerouted_speed}")
 

@@ -20,6 +20,7 @@ ASSUMPTIONS = (
     "FalseAlarms.check", "Screening.coverage", "Parts.lead_time", "Retirement.after", "Retirement.within",
     "HealthPolicy.detection", "RecoveryPolicy.evict", "RecoveryPolicy.circuits", "RecoveryPolicy.preflight",
     "RecoveryPolicy.restore", "RecoveryPolicy.reroute_opt_in", "RecoveryPolicy.rerouted_speed", "PodSection.grid",
+    "RecoveryPolicy.reroute_network_share",
     "PodSection.ports",
     "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch", *JOB_ASSUMPTIONS,
     *REQUEST_ASSUMPTIONS,
@@ -75,6 +76,9 @@ MEANINGS = {
     "RecoveryPolicy.replace": "After a loss: `replace_one` keeps the good cubes, `move_all` takes others.",
     "RecoveryPolicy.reroute_opt_in": "Share of jobs that agree to run around dead light paths.",
     "RecoveryPolicy.rerouted_speed": "Speed of a rerouted slice, as a share of the healthy one.",
+    "RecoveryPolicy.reroute_traffic": "With `all_to_all` or `rings` a rerouted slice runs as the routing room says "
+    "for its shape, the dimension of the dead switch and this traffic; `none`: at `rerouted_speed`.",
+    "RecoveryPolicy.reroute_network_share": "Share of a healthy step that waits for that traffic.",
     "RecoveryPolicy.failure": "Share of starts that fail at the end of their stages and start over.",
     "RecoveryPolicy.hold": "How long a job stays on its slice, idle, in case the repair comes before it has to leave.",
     **{f"{law}.mean": "Mean; left out where a failure rate or an availability fixes it."

@@ -12,6 +12,7 @@ from sim.machine import Machine
 from sim.policies import RecoveryPolicy
 from sim.processes.dispatch import Dispatcher
 from sim.processes.progress import Progress
+from sim.reroute_speeds import rerouted_ppm
 from sim.trace import FULL_SPEED_PPM, Stage
 
 
@@ -32,7 +33,7 @@ class JobEvents:
         self._env = env
         self._machine = machine
         self._dispatcher = dispatcher
-        self._rerouted_ppm = round(recovery.rerouted_speed * FULL_SPEED_PPM)
+        self._recovery = recovery
         self._ended: dict[int, Event] = {}
         self._news: dict[int, Event] = {}
         self._pace: dict[int, Event] = {}
@@ -59,7 +60,9 @@ class JobEvents:
     def speed_ppm(self, job: int) -> int:
         """The speed at which a job runs now: that of its slowest host, slowed while it runs around dead light."""
         pace_ppm = self._machine.pace_ppm(job)
-        return self._rerouted_ppm * pace_ppm // FULL_SPEED_PPM if self._machine.trouble(job).light else pace_ppm
+        if not self._machine.trouble(job).light:
+            return pace_ppm
+        return max(1, rerouted_ppm(self._recovery, self._machine, job) * pace_ppm // FULL_SPEED_PPM)
 
     def lost(self, job: int) -> None:
         """Fire the loss of the attempt in progress, once."""

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from sim.metrics.intervals import Estimate, agrees_with, mean_estimate
 from sim.metrics.replicas import ReplicaDemand, ReplicaTimes, time_with_replicas
 from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
+from sim.reroute_speeds import mean_rerouted_speed
 from sim.studies.delivered import play
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, FlatPod
@@ -131,7 +133,7 @@ def measure_outages(
                     _gathered(fine, edges, light_edges),
                     dead,
                     opt_in=recovery.reroute_opt_in,
-                    kept=recovery.rerouted_speed,
+                    kept=partial(mean_rerouted_speed, recovery, chips),
                 )
     hosts_up = float(segments.hosts_up @ segments.duration_us / (segments.total_us * setup.pod.hosts))
     return AvailabilitySample(
