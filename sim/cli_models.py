@@ -77,6 +77,9 @@ def plan_replicas(
     own: Annotated[
         Path | None, typer.Option("--own", metavar="FILE", help="YAML with `chips` and `models` of your own.")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw the fronts and the roof: .png or .svg.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Where to serve a model: fronts of cost per token and latency over slices, batches and layouts."""
@@ -93,5 +96,6 @@ def plan_replicas(
         limit_token=limit_token,
         limit_chips=limit_chips,
         own=own,
+        picture=picture,
     )
     return plan_command(question, as_json)

@@ -20,6 +20,7 @@ from workloads.catalogue.model import BYTES_PER_VALUE
 from workloads.costs.asking import replica_on
 from workloads.costs.layouts import Attention
 from workloads.costs.passes import Phase
+from workloads.costs.replica import ReplicaCosts
 from workloads.planning import Choice, Workload, choices, front, maximum_context, smallest_shape
 
 TOKENS_MAX = 10_000_000
@@ -42,6 +43,7 @@ class PlanQuestion:
     limit_token: str | None = None
     limit_chips: int | None = None
     own: Path | None = None
+    picture: Path | None = None
 
 
 def plan_command(question: PlanQuestion, as_json: bool) -> int:
@@ -74,11 +76,27 @@ def plan_command(question: PlanQuestion, as_json: bool) -> int:
         "maximum_context": {str(batch): int(maximum_context(replica, batch, stages)) for batch in (1, 8, 64, 512)},
         "fronts": {phase.value: [asdict(each) for each in fronts[phase]] for phase in Phase},
     }
+    if question.picture is not None:
+        _draw(question.picture, fronts, replica, stages, workload)
     if as_json:
         say_json(document)
     else:
         _print_plan(model.name, chip.name, document, fronts)
     return ExitStatus.DONE
+
+
+def _draw(
+    path: Path, fronts: dict[Phase, tuple[Choice, ...]], smallest: ReplicaCosts, stages: int, workload: Workload
+) -> None:
+    """Write the picture of a plan as PNG or SVG."""
+    from sim.report.plan_pictures import plan_picture
+    from sim.report.style import png_bytes, svg_text
+
+    figure = plan_picture(fronts, smallest, stages, workload).figure
+    if path.suffix == ".svg":
+        path.write_text(svg_text(figure), encoding="utf-8")
+    else:
+        path.write_bytes(png_bytes(figure))
 
 
 def _checked_limits(question: PlanQuestion, catalogue: Catalogue) -> dict[Phase, float]:
@@ -97,6 +115,10 @@ def _checked_limits(question: PlanQuestion, catalogue: Catalogue) -> dict[Phase,
             faults.append(Fault(where, f"{tokens:,} tokens", f"write 1 to {TOKENS_MAX:,}"))
     if question.limit_chips is not None and question.limit_chips < 1:
         faults.append(Fault("--limit-chips", f"{question.limit_chips} chips", "write at least 1"))
+    if question.picture is not None and question.picture.suffix not in (".png", ".svg"):
+        faults.append(
+            Fault("--picture", f"`{question.picture.name[-40:]}` is no picture", "write a name in .png or .svg")
+        )
     limits = dict.fromkeys(Phase, float(np.inf))
     for phase, where, text in (
         (Phase.PREFILL, "--limit-prefill", question.limit_prefill),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sim.cli import command_status
+from sim.report.plan_pictures import plan_picture
 from workloads.catalogue.chips import CHIPS
 from workloads.catalogue.gpus import A100_80GB, RTX_4090
 from workloads.catalogue.model_table import LLAMA2_70B, PALM_62B, PALM_540B
@@ -100,9 +102,32 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["--limit-chips", "0"], "write at least 1"),
         (["--weights", "int4"], "--weights: `int4` is not known"),
         (["--input", "0"], "--input: 0 tokens"),
+        (["--picture", "plan.txt"], "--picture: `plan.txt` is no picture"),
     ],
 )
 def test_bad_words_are_refused_with_advice(more: list[str], advice: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Goal: exit 2 and what to write. Method: one bad word each."""
     assert command_status([*PLAN, *more]) == 2
     assert advice in capsys.readouterr().err
+
+
+def test_the_picture_shows_the_fronts(tmp_path: Path) -> None:
+    """Goal: three panels: both fronts as computed, and passes under the roof of the chip. Method: read the lines back;
+    both kinds of file are written."""
+    workload = Workload(input_tokens=512, output_tokens=64)
+    fronts = {phase: front(choices(PALM_62B, TPU_V4, workload, phase)) for phase in Phase}
+    replica, stages = replica_on(PALM_62B, TPU_V4, "2x2x2")
+    prefill, decode, roof = plan_picture(fronts, replica, stages, workload)
+    for panel, phase in ((prefill, Phase.PREFILL), (decode, Phase.DECODE)):
+        shown = panel.lines[0].get_xydata()
+        assert shown == pytest.approx(
+            np.array([(1e3 * each.latency_s, 1e3 * each.cost_chip_s) for each in fronts[phase]])
+        )
+    *passes, top = roof.lines
+    for line in passes:
+        intensity, rate = np.asarray(line.get_xydata(), dtype=float).T
+        assert np.all(rate <= np.minimum(intensity * 1.2, 275.0) * 1.001)
+    assert np.max(top.get_ydata()) == pytest.approx(275.0)
+    for name in ("plan.png", "plan.svg"):
+        assert command_status([*PLAN, "--picture", str(tmp_path / name), "--json"]) == 0
+        assert (tmp_path / name).stat().st_size > 1000
