@@ -28,6 +28,7 @@ from workloads.collectives import circuit_slice, gather_bytes_per_s
 from workloads.kv_cache import require_fit
 from workloads.load.laws import AzureConversation
 from workloads.load.replay import TraceRequests
+from workloads.serving.clients import check_shares
 
 if TYPE_CHECKING:
     from sim.scenario import Scenario
@@ -235,6 +236,7 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
             continue
         yield from _load(service, path, scenario.serving.windows.requests if scenario.serving is not None else 1)
         yield from _batching(service, path)
+        yield from _clients(service, path)
         yield from _cache(service, path)
         yield from _fits(service, path, pod, used)
         yield from _memory(service, path, known)
@@ -255,6 +257,21 @@ def _load(service: ServiceSection, path: KeyPath, requests: int) -> Iterator[Pro
     fault = service.rate_fault(service.rate, requests) if service.rate is not None else None
     if fault is not None:
         yield (*path, "rate"), *fault
+
+
+def _clients(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
+    """The longest backoff must be a time, classes must be shares, and a central queue predicts nothing."""
+    try:
+        service.clients.rule()
+    except ValueError as fault:
+        yield (*path, "clients"), str(fault), "write fewer attempts, or shorter times"
+    try:
+        check_shares(service.priorities)
+    except ValueError as fault:
+        yield (*path, "priorities"), str(fault), "write such as `[20 %, 80 %]`"
+    if service.router == "central" and service.admission.predicted_ttft is not None:
+        what = "a central queue predicts no time to first token"
+        yield (*path, "admission"), what, "leave out `predicted_ttft`, or write another `router`"
 
 
 def _batching(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:

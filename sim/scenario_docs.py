@@ -150,6 +150,8 @@ SECTIONS = (
     ("serving.services.N.requests.pairs", "LengthPairs", ""),
     ("serving.services.N.requests.sessions", "Sessions", ""),
     ("serving.services.N.slo", "SloSection", ""),
+    ("serving.services.N.clients", "ClientsSection", ""),
+    ("serving.services.N.admission", "AdmissionSection", ""),
     ("serving.services.N.shared_prefix", "SharedPrefix", ""),
     ("chips.KEY", "ChipSection", "KEY is the name that services use; bytes per second are one way."),
     ("models.KEY", "ModelSection", "KEY is the name that services use; parameters follow from the shape."),

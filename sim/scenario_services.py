@@ -11,7 +11,7 @@ from sim.lifetimes import Empirical, Exponential, Gamma, Lognormal, Mixture, Wei
 from sim.quantities import AdviceError
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
-from topology.units import PositiveSeconds, Share, Unit
+from topology.units import ClosedShare, PositiveSeconds, Share, Unit
 from workloads.costs.layouts import Attention, Layout
 from workloads.kv_cache import Contiguous, MemorySettings, Paged, PrefixSharing
 from workloads.load.laws import (
@@ -25,6 +25,7 @@ from workloads.load.lengths import EmpiricalLengths, FixedLengths, LognormalLeng
 from workloads.load.replay import TraceRequests
 from workloads.prefixes import SharedPrefix
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, StaticBatching
+from workloads.serving.clients import MOST_ATTEMPTS, Admission, Cancellations, Clients, Patience, Retries
 from workloads.serving.router import (
     CentralQueue,
     LeastOutstanding,
@@ -193,6 +194,53 @@ class SloSection(Section):
     """Share of requests that must be in time; also what `load` counts as capacity."""
 
 
+class ClientsSection(Section):
+    """What clients do when an answer is late: they leave, come back, or cancel."""
+
+    patience: PositiveSeconds | None = None
+    """A client leaves when its attempt has not reached `until` after this time; left out: it waits for ever."""
+    until: Literal["admission", "first_token", "answer"] = "first_token"
+    """What a client waits for: its admission to a batch, its first token, or its whole answer."""
+    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = 1
+    """How often a client sends its request at most, when it timed out or was rejected."""
+    backoff: PositiveSeconds = 1.0
+    """Time from the end of the first attempt to the second; it doubles with each attempt."""
+    jitter: ClosedShare = 0.5
+    """Greatest share by which a drawn luck shortens a backoff."""
+    cancel_share: ClosedShare = 0.0
+    """Share of the users who cancel."""
+    cancel_after: PositiveSeconds = 60.0
+    """Mean time from the first arrival to a cancellation (exponential)."""
+
+    def rule(self) -> Clients:
+        """The same for the token kernel; ValueError where the longest backoff is out of reach."""
+        cancels = Cancellations(share=self.cancel_share, mean_s=self.cancel_after) if self.cancel_share else None
+        return Clients(
+            patience=None if self.patience is None else Patience(limit_s=self.patience, until=self.until),
+            retries=Retries(attempts=self.attempts, backoff_s=self.backoff, jitter=self.jitter),
+            cancellations=cancels,
+        )
+
+
+class AdmissionSection(Section):
+    """Limits at the door of a replica; a request that meets one is rejected."""
+
+    max_queue: Count | None = None
+    """Most requests that wait at a replica."""
+    max_outstanding: Count | None = None
+    """Most requests that wait or run at a replica."""
+    predicted_ttft: PositiveSeconds | None = None
+    """Early rejection: the longest predicted time to first token."""
+
+    def rule(self) -> Admission:
+        """The same for the token kernel."""
+        return Admission(
+            max_queue=self.max_queue,
+            max_outstanding=self.max_outstanding,
+            max_predicted_ttft_s=self.predicted_ttft,
+        )
+
+
 class ServiceSection(Section):
     """One language model, served by replicas on slices of the pod."""
 
@@ -214,6 +262,12 @@ class ServiceSection(Section):
     """In place of `load`: requests per second for the whole service, such as `5 requests/s`."""
     requests: RequestKind
     """When requests arrive and how long their prompts and answers are."""
+    clients: ClientsSection = ClientsSection()
+    """What clients do when an answer is late."""
+    admission: AdmissionSection = AdmissionSection()
+    """Limits at the door of a replica."""
+    priorities: tuple[Share, ...] = ()
+    """Shares of the requests by class of priority, the highest first, such as `[20 %, 80 %]`; they add up to 1."""
     slo: SloSection
     """The limits that make a request in time."""
     batching: BatchingSection = ContinuousSection()

@@ -77,6 +77,9 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         kv=section.cache,
         ttft_limit_s=section.slo.ttft,
         tpot_limit_s=section.slo.tpot,
+        clients=section.clients.rule(),
+        admission=section.admission.rule(),
+        priorities=section.priorities,
     )
 
 

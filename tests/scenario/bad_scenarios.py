@@ -380,6 +380,27 @@ CROSS_CASES = [
         "write a `budget` greater than the service's `max_batch`",
     ),
     edit(
+        "backoff out of reach",
+        "load: 0.7",
+        "load: 0.7\n      clients: {attempts: 16, backoff: 100 d}",
+        ":24: ",
+        "write fewer attempts, or shorter times",
+    ),
+    edit(
+        "shares of priorities",
+        "load: 0.7",
+        "load: 0.7\n      priorities: [20 %, 90 %]",
+        ":24: ",
+        "write such as `[20 %, 80 %]`",
+    ),
+    edit(
+        "central queue that predicts",
+        "load: 0.7",
+        "load: 0.7\n      router: central\n      admission: {predicted_ttft: 1 s}",
+        ":25: ",
+        "a central queue predicts no time to first token",
+    ),
+    edit(
         "static without end",
         "batching: {kind: chunked_prefill, budget: 1024}",
         "batching: {kind: static}\n      max_batch: unlimited",

@@ -369,6 +369,12 @@ def at_rate(requests: Requests, factor: float) -> Requests:
     return few.arriving(arrival_ns)
 
 
+def one_alone(config: ServiceConfig) -> ServiceConfig:
+    """One replica of the service, whose clients wait for ever and are all let in: what it can do itself."""
+    plain = replace(config, clients=Clients(), admission=Admission(), priorities=())
+    return replace(plain, replicas=1, router=RoundRobin(), record_requests=0)
+
+
 def capacity_requests_per_s(
     config: ServiceConfig,
     requests: Requests,
@@ -382,7 +388,7 @@ def capacity_requests_per_s(
     are not met at a thousandth of the saturated rate. It is never above the saturated rate: there the queue grows
     without end, however wide the limits are for the first `requests`.
     """
-    one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=True)
+    one = replace(one_alone(config), measures=True)
     drawn_per_s = requests.count / max(int(requests.arrival_ns[-1]), 1) * 1e9
 
     def keeps(rate_per_s: float) -> bool:
@@ -407,7 +413,7 @@ def capacity_requests_per_s(
 
 def saturated_requests_per_s(config: ServiceConfig, requests: Requests) -> float:
     """Requests per second that one replica completes when all `requests` wait for it from the start."""
-    one = replace(config, replicas=1, router=RoundRobin(), record_requests=0, measures=False)
+    one = replace(one_alone(config), measures=False)
     at_once = requests.arriving(np.zeros(requests.count, dtype=np.int64))
     measures = Service(one, at_once).finish()
     return measures.requests_per_s
