@@ -276,10 +276,9 @@ def _clients(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
 
 def _batching(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
     """The batch must have an end, and leave room in the token budget for prompts."""
-    try:
-        service.batching_rule()
-    except AdviceError as fault:
-        yield (*path, "batching"), fault.what, fault.write
+    fault = service.batching_fault()
+    if fault is not None:
+        yield (*path, "batching"), *fault
 
 
 def _cache(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
@@ -315,13 +314,14 @@ def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Ite
 
 def _memory(service: ServiceSection, path: KeyPath, known: Catalogue) -> Iterator[Problem]:
     """Weights and one longest request must fit the memory of a slice; a trace is read for its longest request."""
-    if service.model not in known.models or service.chip not in known.chips:
+    part = service.part_of(service.shape())
+    if service.model not in known.models or service.chip not in known.chips or part is None:
         return
     if service.activation_reserve >= service.utilisation:
         yield (*path, "activation_reserve"), "the reserve leaves nothing of `utilisation`", "write a smaller share"
         return
     key = "slice" if service.slice is not None else "slice_chips"
-    network = circuit_slice(service.shape().dimensions)
+    network = circuit_slice(part)
     model, chip = known.models[service.model], known.chips[service.chip]
     try:
         gather_bytes_per_s(chip, network)

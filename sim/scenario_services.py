@@ -11,7 +11,7 @@ from sim.lifetimes import Empirical, Exponential, Gamma, Lognormal, Mixture, Wei
 from sim.quantities import AdviceError
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
-from topology.units import ClosedShare, PositiveSeconds, Share, Unit
+from topology.units import BytesPerSecond, ClosedShare, PositiveSeconds, Share, Unit
 from workloads.costs.layouts import Attention, Layout
 from workloads.kv_cache import Contiguous, MemorySettings, Paged, PrefixSharing
 from workloads.load.laws import (
@@ -23,8 +23,9 @@ from workloads.load.laws import (
 )
 from workloads.load.lengths import EmpiricalLengths, FixedLengths, LognormalLengths
 from workloads.load.replay import TraceRequests
+from workloads.pass_costs import PassCosts
 from workloads.prefixes import SharedPrefix
-from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, StaticBatching
+from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, Disaggregated, StaticBatching
 from workloads.serving.clients import MOST_ATTEMPTS, Admission, Cancellations, Clients, Patience, Retries
 from workloads.serving.router import (
     CentralQueue,
@@ -135,10 +136,23 @@ class StaticSection:
     wait: Annotated[float, Unit("s", low=0.0, high=86_400.0)] = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class DisaggregatedSection:
+    """The slice of a replica is cut along its longest side into equal parts, each with the whole model: some compute
+    prompts, the others decode; KV moves between them."""
+
+    kind: Literal["disaggregated"] = "disaggregated"
+    parts: Annotated[int, Field(ge=2, le=64)] = 2
+    prefill_parts: Annotated[int, Field(ge=1, le=63)] = 1
+    link: BytesPerSecond
+    budget: Count | None = None
+
+
 BatchingSection = Annotated[
     Annotated[ContinuousSection, Tag("continuous")]
     | Annotated[ChunkedPrefillSection, Tag("chunked_prefill")]
-    | Annotated[StaticSection, Tag("static")],
+    | Annotated[StaticSection, Tag("static")]
+    | Annotated[DisaggregatedSection, Tag("disaggregated")],
     kind_or("continuous"),
 ]
 WINDOW_MAX_S = 365 * 86_400.0
@@ -152,7 +166,7 @@ PLUG_INS: dict[str, tuple[Any, ...]] = {
     "failures.COMPONENT.life, repair": (Exponential, Weibull, Lognormal, Gamma, Empirical, Mixture),
     "serving.services.N.requests": (Poisson, GammaGaps, Diurnal, OnOff, AzureConversation, TraceRequests),
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths, EmpiricalLengths),
-    "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection),
+    "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection, DisaggregatedSection),
     "serving.services.N.cache": (Paged, Contiguous, PrefixSharing),
     "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter, PrefixAffine, CentralQueue, SloAware),
 }
@@ -271,7 +285,8 @@ class ServiceSection(Section):
     slo: SloSection
     """The limits that make a request in time."""
     batching: BatchingSection = ContinuousSection()
-    """How an iteration is filled: `continuous`, `chunked_prefill` with a token budget, `static` batches."""
+    """How an iteration is filled: `continuous`, `chunked_prefill` with a token budget, `static` batches, or
+    `disaggregated` (prompts and answers on parts of their own)."""
     router: Literal["least_outstanding", "round_robin", "random", "prefix_affine", "central", "slo_aware"] = (
         "least_outstanding"
     )
@@ -329,6 +344,51 @@ class ServiceSection(Section):
         return ContinuousBatching(max_batch=limit)
 
     @property
+    def parts(self) -> int:
+        """Parts of the slice of a replica, each of which the token kernel knows as a replica."""
+        return self.batching.parts if isinstance(self.batching, DisaggregatedSection) else 1
+
+    def part_of(self, shape: Shape) -> tuple[int, int, int] | None:
+        """Sides of one part of a slice of `shape`; None where it can not be cut."""
+        sides = list(shape.dimensions)
+        longest = max(range(3), key=lambda axis: (sides[axis], axis))
+        sides[longest], rest = divmod(sides[longest], self.parts)
+        return None if rest else (sides[0], sides[1], sides[2])
+
+    def members(self, replica: int) -> tuple[int, ...]:
+        """The replicas of the token kernel that go down with one of the service's `replicas`."""
+        prefills = self.batching.prefill_parts if isinstance(self.batching, DisaggregatedSection) else 1
+        decodes = self.parts - prefills
+        first, second = replica * prefills, self.replicas * prefills + replica * decodes
+        return (*range(first, first + prefills), *range(second, second + decodes))
+
+    def disaggregated_rule(self, costs: PassCosts, layers: int, replicas: int) -> Disaggregated | None:
+        """The rule of a disaggregated service of `replicas` replicas, once the costs are known; None for others."""
+        if not isinstance(self.batching, DisaggregatedSection):
+            return None
+        return Disaggregated(
+            prefill_replicas=replicas * self.batching.prefill_parts,
+            transfer_s_per_token=costs.transfer_s_per_token(self.batching.link),
+            layers=layers,
+            budget=self.batching.budget,
+            max_batch=None if self.max_batch == "unlimited" else self.max_batch,
+        )
+
+    def batching_fault(self) -> tuple[str, str] | None:
+        """What is wrong with how passes are filled, and what to write; None where nothing is."""
+        try:
+            self.batching_rule()
+        except AdviceError as fault:
+            return fault.what, fault.write
+        if isinstance(self.batching, DisaggregatedSection):
+            if self.batching.prefill_parts >= self.parts:
+                return "no part is left to decode", f"write `prefill_parts` below {self.parts}"
+            if self.part_of(self.shape()) is None:
+                what = f"{self.shape()} can not be cut into {self.parts} equal parts along its longest side"
+                return what, "write `parts` that divide it, or another slice"
+        return None
+
+    @property
     def names_prefixes(self) -> bool:
         """Whether the requests themselves say which blocks of their prompts are shared (a trace is read for it)."""
         if isinstance(self.requests, TraceRequests):
@@ -338,6 +398,10 @@ class ServiceSection(Section):
     def cache_fault(self) -> tuple[str, str, str] | None:
         """The key that is wrong about shared prefixes, why, and what to write; None where nothing is."""
         shares = isinstance(self.cache, PrefixSharing)
+        if isinstance(self.batching, DisaggregatedSection) and not isinstance(self.cache, Paged):
+            return "cache", "parts move blocks of a paged cache", "write `cache: {kind: paged}`"
+        if isinstance(self.batching, DisaggregatedSection) and self.router in ("central", "slo_aware"):
+            return "router", "parts that compute prompts take turns or the least busy one", "write another `router`"
         if shares and isinstance(self.batching, StaticSection):
             return "cache", "static batches pad their prompts: they share no prefixes", "choose another `batching`"
         if self.router == "prefix_affine" and not shares:

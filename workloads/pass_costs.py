@@ -13,7 +13,7 @@ carries prompt tokens takes `prefill_parts_s`, one that only decodes takes `deco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,25 @@ class PassCosts:
         """Seconds of one pass that computes a whole prompt alone: the time to first token of an idle replica."""
         pairs = prompt_tokens * (prompt_tokens + 1) // 2
         return float(self.parts_s(prompt_tokens, prompt=True).sum() + self.prefill_pair_s * pairs)
+
+    def transfer_s_per_token(self, bytes_per_s: float) -> float:
+        """Seconds to move the KV of one token over a link of `bytes_per_s` (all chips of a slice together, one way)."""
+        return self.kv_bytes_per_token / bytes_per_s
+
+
+def disaggregated_costs(prefill: PassCosts, decode: PassCosts) -> PassCosts:
+    """Costs of a service whose prompts are computed on slices of one kind, and whose answers on slices of another.
+
+    Both grids must be the same: make them with the same `max_tokens`.
+    """
+    if not np.array_equal(prefill.grid_tokens, decode.grid_tokens):
+        raise ValueError("the grids of tokens of prefill and decode differ: make them with the same max_tokens")
+    return replace(
+        decode,
+        prefill_parts_s=prefill.prefill_parts_s,
+        prefill_pair_s=prefill.prefill_pair_s,
+        prefill_context_s_per_token=prefill.prefill_context_s_per_token,
+    )
 
 
 def synthetic_pass_costs(

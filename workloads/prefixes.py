@@ -49,6 +49,26 @@ def with_shared_prefix(
     return law.on(requests, uniforms(f"{stream}.prefix", 0, requests.count))
 
 
+def with_samples(requests: Requests, samples: int) -> Requests:
+    """Each request asks for `samples` answers: so many requests at the same instant that share its prompt.
+
+    With a cache that shares prefixes the prompt's whole pieces are computed and kept once, and the rest (less than a
+    piece, or the piece of the last token, which is always computed) is each answer's own, as copy-on-write leaves it:
+    the block that answers write to is copied, the full ones before it are shared. Requests that name no pieces get
+    pieces of one block of their own; those that do keep theirs.
+    """
+    if samples < 1:
+        raise ValueError(f"{samples} samples of a prompt: write a whole number of at least 1")
+    named = requests
+    if requests.hash_ids is None:
+        counts = requests.input_tokens // PIECE_TOKENS
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        ids = np.arange(offsets[-1], dtype=np.int64)
+        named = replace(requests, hash_ids=ids, hash_offsets=offsets, hash_block_tokens=PIECE_TOKENS)
+    places = np.repeat(np.arange(requests.count), samples)
+    return named.picked(places, requests.arrival_ns[places])
+
+
 def reusable_pieces(requests: Requests) -> NDArray[np.int64]:
     """Leading pieces of each prompt (n,) that an unlimited cache would hold from the prompts before it.
 

@@ -38,35 +38,42 @@ class ReplicaStage:
 def lose_and_recover(
     env: Environment,
     service: Service,
-    replica: int,
+    replicas: Sequence[int],
     lost_us: int,
     stages: Sequence[tuple[Stage, int | None]],
     current: ReplicaStage,
 ) -> Generator[Event, None, None]:
-    """A process: lose a replica at `lost_us`, then pass through `stages` (stage, its length in us; None: without end).
+    """A process: lose `replicas` (the parts of one) at `lost_us`, then pass through `stages`.
 
-    The loss is noticed when `detecting` ends; after the last stage the replica serves again.
+    A stage comes with its length in us (None: without end). The loss is noticed when `detecting` ends; after the last
+    stage the replica serves again.
     """
     yield env.timeout(lost_us)
-    service.lose(replica, int(env.now) * NS_PER_US)
+    for replica in replicas:
+        service.lose(replica, int(env.now) * NS_PER_US)
     for stage, length_us in stages:
         current.now = stage
         if length_us is None:
             return
         yield env.timeout(length_us)
         if stage is Stage.DETECTING:
-            service.detect(replica, int(env.now) * NS_PER_US)
-    service.up(replica, int(env.now) * NS_PER_US)
+            for replica in replicas:
+                service.detect(replica, int(env.now) * NS_PER_US)
+    for replica in replicas:
+        service.up(replica, int(env.now) * NS_PER_US)
     current.now = Stage.RUNNING
 
 
 def watch(
-    env: Environment, service: Service, every_us: int, current: ReplicaStage, looks: list[Look]
+    env: Environment, service: Service, every_us: int, current: ReplicaStage, looks: list[Look], parts: int = 1
 ) -> Generator[Event, None, None]:
-    """A process: look at the service at the end of every interval and note what was delivered in it."""
+    """A process: look at the service at the end of every interval and note what was delivered in it.
+
+    `parts`: replicas of the kernel that make one of the service.
+    """
     before = service.tokens_delivered
     while True:
-        stage, up = current.now, service.replicas_up
+        stage, up = current.now, service.replicas_up // parts
         yield env.timeout(every_us)
         service.advance(int(env.now) * NS_PER_US)
         delivered = service.tokens_delivered

@@ -49,11 +49,13 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
     Costs are those of a slice formed by circuits, on every fabric: so fabrics differ in availability alone (favours
     static slices, whose tori wrap only on axes that span the pod).
     """
-    known, network = scenario.catalogue, circuit_slice(shape.dimensions)
+    part = section.part_of(shape)
+    if part is None:
+        return None
+    known, network = scenario.catalogue, circuit_slice(part)
     model, chip = known.models[section.model], known.chips[section.chip]
     longest = section.requests.longest_tokens
-    own = shape.dimensions
-    if smallest_slice_that_fits(model, chip, section.longest_reserved_tokens, section.memory(), [own]) is None:
+    if smallest_slice_that_fits(model, chip, section.longest_reserved_tokens, section.memory(), [part]) is None:
         return None
     rule = section.batching_rule()
     costs = replica_pass_costs(
@@ -71,8 +73,8 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
     return ServiceConfig(
         costs=costs,
         blocks=kv_memory(model, chip, network, section.memory()).blocks,
-        replicas=replicas,
-        batching=rule,
+        replicas=replicas * section.parts,
+        batching=section.disaggregated_rule(costs, model.layers, replicas) or rule,
         router=section.router_rule(),
         kv=section.cache,
         ttft_limit_s=section.slo.ttft,
@@ -145,6 +147,6 @@ def offered_rate_per_s(section: ServiceSection, own: Calibration) -> float:
     return natural
 
 
-def with_replicas(config: ServiceConfig, replicas: int, saturated_per_s: float) -> ServiceConfig:
-    """The same service with another number of replicas, and what one of them can do at most."""
-    return replace(config, replicas=replicas, saturated_requests_per_s=saturated_per_s)
+def with_saturation(config: ServiceConfig, section: ServiceSection, saturated_per_s: float) -> ServiceConfig:
+    """The same service, knowing what one of its replicas can do at most (the kernel counts parts of replicas)."""
+    return replace(config, saturated_requests_per_s=saturated_per_s / section.parts)

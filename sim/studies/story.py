@@ -11,7 +11,7 @@ from sim.build import seconds_to_us
 from sim.processes.serving import Look, ReplicaStage, lose_and_recover, watch
 from sim.scenario import Scenario
 from sim.streams import Streams
-from sim.studies.service_parts import service_config, service_requests, with_replicas
+from sim.studies.service_parts import service_config, service_requests, with_saturation
 from sim.studies.windows import LOSS_REQUESTS_MAX, LOSS_WARM_S, LOSS_WINDOW_MAX_S, WindowTask
 from sim.trace import Stage
 from topology.fabric import Fabric
@@ -74,11 +74,11 @@ def tell_story(scenario: Scenario, task: WindowTask, fabric: Fabric) -> Story:
         horizon_us = min(horizon_us, int(requests.arrival_ns[-1]) // 1_000)
     config = service_config(scenario, section, section.shape(), section.replicas)
     assert config is not None, "the scenario was checked: the model fits"
-    service = Service(with_replicas(config, section.replicas, task.saturated_per_s), requests, streams.uniforms)
+    service = Service(with_saturation(config, section, task.saturated_per_s), requests, streams.uniforms)
     replica = int(streams.uniforms(f"serving.{section.name}.lost_replica", 0, 1)[0] * section.replicas)
     env, current, looks = simpy.Environment(), ReplicaStage(), list[Look]()
-    env.process(lose_and_recover(env, service, replica, lost_us, stages_of(scenario, fabric), current))
-    env.process(watch(env, service, look_us, current, looks))
+    env.process(lose_and_recover(env, service, section.members(replica), lost_us, stages_of(scenario, fabric), current))
+    env.process(watch(env, service, look_us, current, looks, section.parts))
     env.run(until=horizon_us)
     measures = service.finish(horizon_us * 1_000)
     return Story(

@@ -14,7 +14,7 @@ from sim.studies.service_parts import (
     Calibration,
     service_config,
     service_requests,
-    with_replicas,
+    with_saturation,
 )
 from topology.shape import parse_shape
 from workloads.requests import Requests
@@ -115,7 +115,7 @@ def _config(scenario: Scenario, task: WindowTask, replicas: int) -> ServiceConfi
     section = scenario.serving.services[task.service]
     config = service_config(scenario, section, section.shape(), replicas)
     assert config is not None, "the scenario was checked: the model fits"
-    return with_replicas(config, replicas, task.saturated_per_s)
+    return with_saturation(config, section, task.saturated_per_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,12 +165,13 @@ def loss_window(scenario: Scenario, task: WindowTask) -> LossWindow:
     requests = service_requests(section, task.rate_per_s, count, streams, "loss")
     config = _config(scenario, task, section.replicas)
     lost_replica = int(streams.uniforms(f"serving.{section.name}.lost_replica", 0, 1)[0] * section.replicas)
+    lost = section.members(lost_replica)
     base = Service(config, requests, streams.uniforms).finish()
-    hit = _with_loss(config, requests, streams, lost_replica, times)
+    hit = _with_loss(config, requests, streams, lost, times)
     known = LossTimes(
         lost_ns=times.lost_ns, detected_ns=times.lost_ns, evicted_ns=times.evicted_ns, back_ns=times.evicted_ns
     )
-    at_once = _with_loss(config, requests, streams, lost_replica, known)
+    at_once = _with_loss(config, requests, streams, lost, known)
     return LossWindow(
         tokens_missed_with_spare=base.count("in_time_tokens") - hit.count("in_time_tokens"),
         tokens_missed_beside_repair=at_once.count("in_time_tokens") - hit.count("in_time_tokens"),
@@ -182,12 +183,15 @@ def loss_window(scenario: Scenario, task: WindowTask) -> LossWindow:
 
 
 def _with_loss(
-    config: ServiceConfig, requests: Requests, streams: Streams, replica: int, times: LossTimes
+    config: ServiceConfig, requests: Requests, streams: Streams, lost: tuple[int, ...], times: LossTimes
 ) -> ServiceMeasures:
     service = Service(config, requests, streams.uniforms)
-    service.lose(replica, times.lost_ns)
-    service.detect(replica, times.detected_ns)
-    service.up(replica, times.back_ns)
+    for replica in lost:
+        service.lose(replica, times.lost_ns)
+    for replica in lost:
+        service.detect(replica, times.detected_ns)
+    for replica in lost:
+        service.up(replica, times.back_ns)
     return service.finish()
 
 

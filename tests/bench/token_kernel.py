@@ -21,7 +21,7 @@ from workloads.collectives import circuit_slice
 from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import PrefixSharing, kv_memory
 from workloads.requests import Requests
-from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching
+from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, Disaggregated
 from workloads.serving.router import LeastOutstanding
 from workloads.serving.service import Service, ServiceConfig, saturated_requests_per_s
 
@@ -88,6 +88,18 @@ def prefix_sharing_case(repeats: int = REPEATS) -> dict[str, Any]:
     }
 
 
+def disaggregated_case(count: int, repeats: int = REPEATS) -> dict[str, Any]:
+    """Two prefill and two decode replicas of the base cases, 0.7 of the rate at which their queue never empties."""
+    base = service_config(ContinuousBatching(max_batch=MAX_BATCH))
+    link_s = base.costs.transfer_s_per_token(200e9)
+    pools = Disaggregated(prefill_replicas=2, transfer_s_per_token=link_s, layers=80, max_batch=MAX_BATCH)
+    config = replace(base, batching=pools, replicas=4, router=LeastOutstanding())
+    at_once = fixed_requests(20_000, 1e9, 512, 256)
+    rate_per_s = 0.7 * Service(config, at_once).finish().requests_per_s
+    requests = fixed_requests(count, rate_per_s, 512, 256)
+    return {"requests_per_s": speed(config, requests, repeats), "measures": True, "load": 0.7}
+
+
 def token_kernel_cases(count: int = REQUESTS, repeats: int = REPEATS) -> dict[str, dict[str, Any]]:
     """All cases of the bars: name -> requests_per_s, measures, load, step_by_step."""
     cases: dict[str, dict[str, Any]] = {}
@@ -120,5 +132,6 @@ def token_kernel_cases(count: int = REQUESTS, repeats: int = REPEATS) -> dict[st
     many = replace(configs["continuous"], replicas=16, router=LeastOutstanding())
     rate_per_s = 0.7 * 16 * saturation_per_s(many, 512, 256)
     add("least_outstanding_16", many, fixed_requests(count, rate_per_s, 512, 256), 0.7)
+    cases["disaggregated"] = disaggregated_case(count, repeats)
     cases["prefix_sharing"] = prefix_sharing_case(repeats)
     return cases

@@ -474,6 +474,27 @@ CROSS_CASES = [
         "a prefix-affine router needs a cache of prefixes; write `cache: {kind: prefix_sharing}`",
     ),
     edit(
+        "uneven parts",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "batching: {kind: disaggregated, parts: 3, link: 400 GB/s}",
+        ":24: ",
+        "4x4x4 can not be cut into 3 equal parts along its longest side; write `parts` that divide it",
+    ),
+    edit(
+        "nobody decodes",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "batching: {kind: disaggregated, parts: 2, prefill_parts: 2, link: 400 GB/s}",
+        ":24: ",
+        "no part is left to decode; write `prefill_parts` below 2",
+    ),
+    edit(
+        "parts with one piece",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "batching: {kind: disaggregated, link: 400 GB/s}\n      cache: {kind: contiguous, max_model_len: 8192}",
+        ":25: ",
+        "parts move blocks of a paged cache; write `cache: {kind: paged}`",
+    ),
+    edit(
         "weights of nothing",
         "  availability: {slice_chips: [64, 512], time_share: 97 %, horizon: 365 d, replications: 4}\n",
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from workloads.serving.router import CentralQueue, LeastOutstanding, PrefixAffin
 from workloads.serving.service import Service, ServiceConfig
 
 TOKENS = 6000
+NaiveKind = TypeVar("NaiveKind", bound=Naive)
 ROUTERS = (RandomRouter(), RoundRobin(), LeastOutstanding())
 RESERVES = (None, None, None, "max_model_len", "power_of_two", "oracle")
 
@@ -247,13 +249,17 @@ def tell_requests(naive: Naive, case: Case) -> None:
             request.cancel = min(FAR, request.arrival + after)
 
 
-def run_naive_on(case: Case) -> Naive:
-    """Run a workload with whole costs on the reference."""
-    config = case.config
-    count = case.requests.count
-    luck = (case.uniforms("serving.router", 0, count) * float(1 << 40)).astype(np.int64)
+def rows_of(case: Case) -> list[tuple[int, ...]]:
+    """Arrival, prompt, answer and luck of each request."""
+    luck = (case.uniforms("serving.router", 0, case.requests.count) * float(1 << 40)).astype(np.int64)
     columns = (case.requests.arrival_ns, case.requests.input_tokens, case.requests.output_tokens, luck)
-    rules = Rules(
+    return [tuple(int(v) for v in row) for row in zip(*columns, strict=True)]
+
+
+def rules_of(case: Case) -> Rules:
+    """The service of a workload, for the reference."""
+    config = case.config
+    return Rules(
         costs=case.whole_costs,
         blocks=config.blocks,
         replicas=config.replicas,
@@ -268,18 +274,27 @@ def run_naive_on(case: Case) -> Naive:
         affine_guard=config.router.guard if isinstance(config.router, PrefixAffine) else 0,
         hash_tokens=(case.requests.hash_block_tokens or 0) if isinstance(config.kv, PrefixSharing) else 0,
     )
-    static, waits = isinstance(config.batching, StaticBatching), tells_clients(config, rules)
-    if isinstance(config.batching, StaticBatching):
-        rules.batch_wait = round(config.batching.wait_s * 1e9)
+
+
+def run_naive_on(case: Case) -> Naive:
+    """Run a workload with whole costs on the reference."""
+    rules, batching = rules_of(case), case.config.batching
+    static, waits = isinstance(batching, StaticBatching), tells_clients(case.config, rules)
+    if isinstance(batching, StaticBatching):
+        rules.batch_wait = round(batching.wait_s * 1e9)
     kinds: dict[tuple[bool, bool], type[Naive]] = {
         (False, False): Naive,
         (True, False): StaticNaive,
         (False, True): ClientNaive,
         (True, True): ClientStaticNaive,
     }
-    rows = [tuple(int(v) for v in row) for row in zip(*columns, strict=True)]
-    naive = kinds[static, waits](rules, rows, hashes_of(case.requests))
+    naive = kinds[static, waits](rules, rows_of(case), hashes_of(case.requests))
     tell_requests(naive, case)
+    return run_verbs(naive, case)
+
+
+def run_verbs(naive: NaiveKind, case: Case) -> NaiveKind:
+    """Do to a reference what the machine does, and finish."""
     for verb, replica, at, speed in case.events:
         if at < case.horizon_ns:
             if verb == "set_speed":

@@ -26,7 +26,7 @@ from tests.serving.test_exactness import (
 from tests.shared_data import shared_file
 from workloads.kv_cache import Paged, PrefixSharing
 from workloads.pass_costs import synthetic_pass_costs
-from workloads.prefixes import SharedPrefix, reusable_pieces
+from workloads.prefixes import SharedPrefix, reusable_pieces, with_samples
 from workloads.requests import Requests
 from workloads.serving.batching import ContinuousBatching
 from workloads.serving.router import PrefixAffine, RoundRobin
@@ -258,3 +258,28 @@ def test_drawn_prefixes() -> None:
     for wrong in ({"groups": 0, "tokens": 100}, {"groups": 1, "tokens": 15}):
         with pytest.raises(ValueError, match="write a whole number"):
             SharedPrefix(**wrong)
+
+
+def test_parallel_samples_share_their_prompt() -> None:
+    """Goal: n answers of one prompt share its full blocks (copy-on-write). Method: one prompt of 1,000 tokens, alone on
+    a replica: tokens computed and the most blocks held, by hand, against the same requests without sharing; for a
+    prompt of whole blocks the last one is each answer's own too, since its last token is computed."""
+    for prompt, shared in ((1000, 62), (992, 61)):
+        one = Requests(np.array([0]), np.array([prompt]), np.array([17]))
+        requests = with_samples(one, 4)
+        assert requests.count == 4
+        together = Service(CONFIG, requests).finish()
+        apart = Service(replace(CONFIG, kv=Paged()), requests).finish()
+        assert together.count("prompt_tokens") == prompt + 3 * (prompt - 16 * shared)
+        assert apart.count("prompt_tokens") == 4 * prompt
+        blocks = -(-(prompt + 16) // 16)
+        assert apart.count("most_blocks") == 4 * blocks
+        assert together.count("most_blocks") == shared + 4 * (blocks - shared)
+    with pytest.raises(ValueError, match="at least 1"):
+        with_samples(one, 0)
+
+
+def test_samples_of_named_prompts_keep_their_names() -> None:
+    """Goal: samples share beside what their prompts share already. Method: two prompts with a common first piece."""
+    requests = with_samples(two_prompts([1, 2], [1, 3], (40, 40)), 3)
+    assert Service(CONFIG, requests).finish().count("prefix_hits") == 2 + 2 + 1 + 2 + 2

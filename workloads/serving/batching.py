@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,7 +77,41 @@ class StaticBatching:
         return NO_LIMIT
 
 
-Batching = ContinuousBatching | ChunkedPrefill | StaticBatching
+@dataclass(frozen=True, kw_only=True)
+class Disaggregated:
+    """The first `prefill_replicas` replicas compute prompts, the others decode; KV moves between them over links.
+
+    `transfer_s_per_token`: seconds to move the KV of one token over the link of a replica (see the method of that name
+    of `PassCosts`): ICI inside a slice, the network between slices; `layers`: those of the model, whose KV streams
+    while they are computed. `decode_blocks`: KV blocks of a decode replica (None: as many as a prefill replica).
+    `budget`: most prompt tokens of one pass (None: whole prompts, as many as wait). `max_batch`: most sequences of one
+    replica.
+    """
+
+    kind: Literal["disaggregated"] = "disaggregated"
+    prefill_replicas: int
+    transfer_s_per_token: float
+    layers: int = 1
+    decode_blocks: int | None = None
+    budget: int | None = None
+    max_batch: int | None = 256
+
+    def __post_init__(self) -> None:
+        """Refuse pools without replicas, and links without an end."""
+        check_max_batch(self.max_batch)
+        if self.prefill_replicas < 1 or self.layers < 1 or (self.budget is not None and self.budget < 1):
+            raise ValueError("prefill_replicas, layers and the budget must be at least 1")
+        if self.decode_blocks is not None and self.decode_blocks < 1:
+            raise ValueError("decode replicas need at least one block of KV cache")
+        if not (math.isfinite(self.transfer_s_per_token) and self.transfer_s_per_token >= 0):
+            raise ValueError(f"transfer_s_per_token of {self.transfer_s_per_token:g}: write seconds of at least 0")
+
+    def token_budget(self) -> int:
+        """Most tokens of one pass."""
+        return NO_LIMIT if self.budget is None else self.budget
+
+
+Batching = ContinuousBatching | ChunkedPrefill | StaticBatching | Disaggregated
 
 
 def check_max_batch(max_batch: int | None) -> None:

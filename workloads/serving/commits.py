@@ -28,6 +28,8 @@ from workloads.serving.queues import (
     sift_down,
     sort_by_arrival,
 )
+from workloads.serving.transfers import book_first_gaps, hand_over
+from workloads.serving.waste import book_memory, book_room
 
 
 @kernel_routine
@@ -42,11 +44,17 @@ def stop_running(s: State, r: int, i: int) -> None:
     if slot[i, f.S_STATE] == f.DECODE:
         slot[i, f.S_SENT] = slot[i, f.S_OUTPUT] - (slot[i, f.S_END_STEP] - replica[r, f.R_STEPS])
         tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1 + slot[i, f.S_PADDING]
+        if s.common[f.C_WASTE]:
+            book_memory(s, i, slot[i, f.S_JOINED], tokens)
         replica[r, f.R_DECODES] -= 1
         replica[r, f.R_CONTEXT] -= tokens
         replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS]) & 15)] -= 1
-        slot[i, f.S_LAST] = replica[r, f.R_AT]
         slot[i, f.S_SINCE] = replica[r, f.R_AT]
+        if slot[i, f.S_FRESH]:
+            slot[i, f.S_FRESH] = 0
+            replica[r, f.R_FRESH] -= 1
+        else:
+            slot[i, f.S_LAST] = replica[r, f.R_AT]
         if s.common[f.C_MEASURES]:
             leave_gauges(s, r, i)
 
@@ -162,10 +170,20 @@ def emit_after_prompt(s: State, r: int, i: int) -> None:
     if left == 0:
         stop_running(s, r, i)
         leave_system(s, r, i, t)
-        return
+    elif r < s.common[f.C_PREFILLS]:
+        hand_over(s, r, i, t)
+    else:
+        begin_decode(s, r, i)
+
+
+@kernel_part
+def begin_decode(s: State, r: int, i: int) -> None:
+    """Slot i, which runs on replica r and has sent a token at least, decodes from now on."""
+    replica, slot = s.replica, s.slot
     tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
     slot[i, f.S_STATE] = f.DECODE
-    slot[i, f.S_END_STEP] = replica[r, f.R_STEPS] + left
+    slot[i, f.S_JOINED] = tokens
+    slot[i, f.S_END_STEP] = replica[r, f.R_STEPS] + slot[i, f.S_OUTPUT] - slot[i, f.S_SENT]
     push_heap(s, r, (slot[i, f.S_END_STEP] << SLOT_BITS) | i, replica[r, f.R_DECODES])
     replica[r, f.R_DECODES] += 1
     replica[r, f.R_CONTEXT] += tokens
@@ -185,10 +203,12 @@ def commit_decode(s: State, r: int, k: int) -> None:
     live = replica[r, f.R_LIVE] if s.common[f.C_STATIC] else decodes
     if s.common[f.C_MEASURES]:
         book_decode(s, r, k, live)
+    if replica[r, f.R_FRESH] > 0:
+        book_first_gaps(s, r)
     replica[r, f.R_FREE] -= blocks_of_steps(s, r, m)
     if s.common[f.C_UNIT] > 0:
         take_cached(s, r, 0)
-    held = s.common[f.C_BLOCKS] - replica[r, f.R_FREE]
+    held = replica[r, f.R_BLOCKS] - replica[r, f.R_FREE]
     s.common[f.N_MOST_BLOCKS] = max(s.common[f.N_MOST_BLOCKS], held)
     replica[r, f.R_STEP] = k
     replica[r, f.R_STEPS] += m
@@ -197,6 +217,8 @@ def commit_decode(s: State, r: int, k: int) -> None:
     s.common[f.N_TOKENS] += live * m
     s.common[f.N_PADDED] += (decodes - live) * m
     s.common[f.N_STEPS] += m
+    if s.common[f.C_WASTE]:
+        book_room(s, r, m)
     if k == replica[r, f.R_PLAN]:
         replica[r, f.R_MODE] = f.BOUNDARY
         if not s.common[f.C_STATIC]:

@@ -10,6 +10,7 @@ from workloads.serving.central import move_between, note_blocked, queue_row, wak
 from workloads.serving.commits import stop_running
 from workloads.serving.fields import State
 from workloads.serving.plans import plan_to
+from workloads.serving.pools import fill_decodes
 from workloads.serving.prefix import find_run, held_of_run, pieces_to_reuse, refer_to_run, store_pieces, take_cached
 from workloads.serving.queues import (
     SLOT_BITS,
@@ -107,6 +108,7 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         slot[i, f.S_TARGET] = target
         slot[i, f.S_READY] = run * common[f.C_HASH_TOKENS]
         slot[i, f.S_BLOCKS] = blocks
+        slot[i, f.S_BEGAN] = t
         replica[r, f.R_FREE] -= blocks - run * common[f.C_UNIT]
         if common[f.C_UNIT] > 0:
             refer_to_run(s, r, i, run, most)
@@ -132,7 +134,7 @@ def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
     replica[r, f.R_END] = t + int(healthy / pace[r, f.P_SPEED] + 0.5)
     common[f.N_SEGMENTS] += 1
     common[f.N_MOST_DECODES] = max(common[f.N_MOST_DECODES], decodes)
-    common[f.N_MOST_BLOCKS] = max(common[f.N_MOST_BLOCKS], s.common[f.C_BLOCKS] - replica[r, f.R_FREE])
+    common[f.N_MOST_BLOCKS] = max(common[f.N_MOST_BLOCKS], replica[r, f.R_BLOCKS] - replica[r, f.R_FREE])
 
 
 @kernel_part
@@ -207,7 +209,10 @@ def decide(s: State, r: int) -> None:
                 start_mixed(s, r, t, 0)
             return
     else:
-        evicted = fill_batch(s, r, t)
+        if r >= common[f.C_PREFILLS] and common[f.C_PREFILLS] > 0:
+            evicted = fill_decodes(s, r, t)
+        else:
+            evicted = fill_batch(s, r, t)
         if replica[r, f.R_MODE] != f.BOUNDARY:
             return
     if replica[r, f.R_CHANGED]:

@@ -27,7 +27,7 @@ V_RUN, V_LOSE, V_DETECT, V_UP, V_SPEED, V_CLOSE = range(6)
 IDLE, BOUNDARY, PASS, DEAD = range(4)
 
 # States of a request.
-WAITING, PREFILL, DECODE, LOST, AWAY = range(5)
+WAITING, PREFILL, DECODE, LOST, AWAY, MOVING = range(6)
 
 # Categories of the waiting ledger of a request, in the order of the columns of a ledger.
 LEDGER = (
@@ -46,6 +46,7 @@ LEDGER = (
     "interference",
     "recompute",
     "degraded",
+    "kv_transfer",
 )
 (
     L_NO_REPLICA,
@@ -63,6 +64,7 @@ LEDGER = (
     L_INTERFERENCE,
     L_RECOMPUTE,
     L_DEGRADED,
+    L_TRANSFER,
 ) = range(len(LEDGER))
 LEDGER_SIZE = len(LEDGER)
 
@@ -118,8 +120,13 @@ TIME_GAUGES = 7
     C_MAX_QUEUE,
     C_MAX_OUTSTANDING,
     C_MAX_TTFT,
-) = range(45)
-SETTINGS = 45
+    C_ROUTED,
+    C_PREFILLS,
+    C_DECODE_WATERMARK,
+    C_ROOM,
+    C_WASTE,
+) = range(50)
+SETTINGS = 50
 """`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
@@ -172,8 +179,15 @@ CLASSES = 8
     R_NEWEST,
     R_SPARE,
     R_QUEUE_TOKENS,
+    R_BLOCKS,
+    R_LINK,
+    R_COMING_HEAD,
+    R_COMING_TAIL,
+    R_COMING,
+    R_MOVING,
+    R_FRESH,
     R_CLASS_TAIL,
-) = range(38)
+) = range(45)
 R_GAUGE = R_CLASS_TAIL + CLASSES
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
@@ -198,9 +212,12 @@ R_HEAP = R_PHASE + BLOCK_TOKENS
     P_PAIR,
     P_CACHED,
     P_KV_UNITS,
-) = range(13)
-PACE_SIZE = 13
-"""The last three are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV."""
+    P_TRANSFER,
+    P_LAST_LAYER,
+) = range(15)
+PACE_SIZE = 15
+"""The last five are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
+per token moved to a decode replica, of all layers and of the last one."""
 
 # Columns of the table of pass times (float, ns): decode total and parts, prefill total and parts;
 # the tokens of the row; and, by decoding sequences, ns per context token read.
@@ -251,8 +268,14 @@ REQUEST_SIZE = 9
     S_EVENT,
     S_PLACE,
     S_LEAVING,
+    S_SOURCE,
+    S_SOURCE_BLOCKS,
+    S_BEGAN,
+    S_JOIN_AT,
+    S_FRESH,
+    S_JOINED,
     S_GAUGE,
-) = range(37)
+) = range(43)
 S_LEDGER = S_GAUGE + GAUGES
 S_FREE = S_LEDGER + LEDGER_SIZE
 """Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""
@@ -302,8 +325,15 @@ SLOT_SIZE = S_EVENTS + 1
     N_ATTEMPTS_REJECTED,
     N_ATTEMPTS_TIMED_OUT,
     N_DISCARDED,
+    N_TRANSFERS,
+    N_TRANSFER_TOKENS,
+    N_TRANSFER_NS,
+    N_HELD_STEPS,
+    N_USED_STEPS,
+    N_RESERVED_STEPS,
+    N_EXTERNAL_STEPS,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 40)
+) = range(SETTINGS, SETTINGS + 47)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)

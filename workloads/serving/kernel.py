@@ -23,6 +23,7 @@ from workloads.serving.prediction import is_over_limits, route
 from workloads.serving.prefix import pieces_to_reuse, take_cached
 from workloads.serving.queues import change_outstanding, choose_replica, enqueue_last
 from workloads.serving.static_batches import commit_static
+from workloads.serving.transfers import end_transfers
 
 
 @kernel_part
@@ -42,6 +43,26 @@ def soonest_replica(s: State, until: int) -> int:
 
 
 @kernel_routine
+def soonest_in_pools(s: State, until: int) -> int:
+    """As `soonest_replica`, disaggregated: ends of passes come before boundaries, and transfers end in between."""
+    replica = s.replica
+    while True:
+        first, moving, soonest = f.NO_SLOT, False, 3 * until + 2
+        for r in range(s.common[f.C_REPLICAS]):
+            if replica[r, f.R_MODE] == f.PASS and 3 * replica[r, f.R_END] < soonest:
+                first, moving, soonest = r, False, 3 * replica[r, f.R_END]
+            elif replica[r, f.R_MODE] == f.BOUNDARY and 3 * replica[r, f.R_AT] + 2 < soonest:
+                first, moving, soonest = r, False, 3 * replica[r, f.R_AT] + 2
+            if replica[r, f.R_MOVING] != f.NO_SLOT:
+                end = 3 * s.slot[replica[r, f.R_MOVING], f.S_JOIN_AT] + 1
+                if end < soonest:
+                    first, moving, soonest = r, True, end
+        if not moving:
+            return first
+        end_transfers(s, first, soonest // 3)
+
+
+@kernel_routine
 def settle(s: State, first: int, last: int, until: int) -> None:
     """On replicas `first` to `last` - 1 commit what ends at or before `until`, and decide at boundaries before it.
 
@@ -53,6 +74,8 @@ def settle(s: State, first: int, last: int, until: int) -> None:
     while s.common[f.C_WORK] > 0:
         if central:
             r = soonest_replica(s, until)
+        elif s.common[f.C_PREFILLS] > 0:
+            r = soonest_in_pools(s, until)
         if r == f.NO_SLOT or r >= last:
             return
         if replica[r, f.R_MODE] == f.PASS and replica[r, f.R_END] <= until:
@@ -143,7 +166,7 @@ def turn_away(s: State, row: int, t: int) -> bool:
     status = 0
     if prompt < 1 or output < 1:
         status = f.FAILED_ROW
-    elif most_blocks(s, prompt, output) > common[f.C_BLOCKS]:
+    elif most_blocks(s, prompt, output) > common[f.C_ROOM]:
         status = f.REFUSED
     if t >= common[f.C_MEASURE_FROM]:
         if status == f.FAILED_ROW:
@@ -178,9 +201,9 @@ def best_replica(s: State, row: int, i: int) -> int:
     slot, request = s.slot, s.request
     if i == f.NO_SLOT:
         most = pieces_to_reuse(s, request[row, f.Q_HASHES], request[row, f.Q_INPUT])
-        return route(s, request[row, f.Q_INPUT], 0, request[row, f.Q_HASH_AT], most)
+        return route(s, request[row, f.Q_INPUT], request[row, f.Q_LUCK], request[row, f.Q_HASH_AT], most)
     most = pieces_to_reuse(s, slot[i, f.S_HASHES], slot[i, f.S_INPUT])
-    return route(s, slot[i, f.S_INPUT], 0, slot[i, f.S_HASH_AT], most)
+    return route(s, slot[i, f.S_INPUT], slot[i, f.S_LUCK], slot[i, f.S_HASH_AT], most)
 
 
 @kernel_routine
@@ -211,7 +234,8 @@ def run_kernel(s: State, verb: int, r: int, until: int, speed: float) -> int:
         machine_event(s, verb, r, until, speed)
         return f.DONE
     replicas, router = common[f.C_REPLICAS], common[f.C_ROUTER]
-    by_state = router > f.ROUTE_ROUND_ROBIN
+    pools = common[f.C_PREFILLS] > 0
+    by_state = router > f.ROUTE_ROUND_ROBIN or pools
     by_step = router == f.ROUTE_PREFIX_AFFINE or router == f.ROUTE_SLO_AWARE
     while True:
         row, t, arrives = common[f.C_NEXT], until, False

@@ -21,15 +21,21 @@ from workloads.serving.client_events import close_clients, leave_now
 from workloads.serving.commits import leave_system, stop_running
 from workloads.serving.fields import State
 from workloads.serving.plans import reconsider, wake_all
-from workloads.serving.prediction import route
-from workloads.serving.prefix import clear_cache, pieces_to_reuse
+from workloads.serving.prefix import clear_cache
 from workloads.serving.queues import (
     change_outstanding,
     clear_replica,
-    enqueue_by_arrival,
     enqueue_first,
     pop_queue,
     sort_by_arrival,
+)
+from workloads.serving.returning import route_one
+from workloads.serving.transfers import (
+    book_transfer,
+    forget_waiting_sources,
+    lose_source,
+    lose_target,
+    pop_coming,
 )
 
 
@@ -67,6 +73,10 @@ def lose_replica(s: State, r: int, t: int) -> None:
             leave_now(s, r, i, t)
         else:
             enqueue_first(s, r, i, t)
+    if r < s.common[f.C_PREFILLS]:
+        lose_source(s, r, t)
+    elif s.common[f.C_PREFILLS] > 0:
+        lose_target(s, r, t)
     clear_replica(s, r, f.DEAD)
     if s.common[f.C_UNIT] > 0:
         clear_cache(s, r)
@@ -95,24 +105,11 @@ def release_queue(s: State, r: int, t: int) -> int:
 @kernel_routine
 def route_again(s: State, count: int, t: int) -> None:
     """Route `count` requests of column `S_SORTED` at t, each ahead of the first younger one where it goes."""
-    replica, slot, common = s.replica, s.slot, s.common
-    replicas = common[f.C_REPLICAS]
-    for r in range(replicas + 1):
-        replica[r, f.R_CURSOR] = f.NO_SLOT
+    for r in range(s.common[f.C_REPLICAS] + 1):
+        s.replica[r, f.R_CURSOR] = f.NO_SLOT
     for place in range(count):
-        i = slot[place, f.S_SORTED]
-        tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
-        most = pieces_to_reuse(s, slot[i, f.S_HASHES], tokens)
-        r = route(s, tokens, slot[i, f.S_LUCK], slot[i, f.S_HASH_AT], most)
-        if r < replicas:
-            common[f.C_TURN] = r
-        change_outstanding(s, r, t, 1)
-        enqueue_by_arrival(s, r, i, t)
-        if replica[r, f.R_MODE] == f.DEAD:
-            slot[i, f.S_CAUGHT] = 1
-        elif r < replicas:
-            reconsider(s, r, t)
-    if count > 0 and common[f.C_ROUTER] == f.ROUTE_CENTRAL:
+        route_one(s, s.slot[place, f.S_SORTED], t)
+    if count > 0 and s.common[f.C_ROUTER] == f.ROUTE_CENTRAL:
         wake_all(s, t)
 
 
@@ -120,6 +117,8 @@ def route_again(s: State, count: int, t: int) -> None:
 def detect_loss(s: State, r: int, t: int) -> None:
     """The loss of replica r is noticed at t: its requests return and are routed to replicas believed up."""
     s.replica[r, f.R_BELIEVED] = 0
+    if r >= s.common[f.C_PREFILLS] and s.common[f.C_PREFILLS] > 0:
+        forget_waiting_sources(s, r, t)
     route_again(s, release_queue(s, r, t), t)
 
 
@@ -218,6 +217,10 @@ def close_at_horizon(s: State, t: int) -> None:
     for r in range(s.common[f.C_REPLICAS] + 1):
         if replica[r, f.R_MODE] == f.PASS and s.common[f.C_MEASURES]:
             close_pass(s, r, t)
+        while replica[r, f.R_COMING] > 0:
+            i = pop_coming(s, r)
+            book_transfer(s, i, t)
+            leave_system(s, r, i, t)
         i = replica[r, f.R_QUEUE_HEAD]
         while i != f.NO_SLOT:
             after = slot[i, f.S_NEXT]

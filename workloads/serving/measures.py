@@ -181,6 +181,18 @@ class ServiceMeasures:
         return _share(self.totals["kv_token_ms"] * 1_000_000, self.kv_tokens_of_replica * self.replica_up_ns)
 
     @property
+    def kv_waste(self) -> dict[str, float]:
+        """Shares of the KV memory taken over decode steps, adding up to 1: `used`, `reserved`, `internal`, `external`.
+
+        Used holds a token; reserved waits for one that will come; internal is held by a request that never fills it;
+        external is free and of no use to the request that waits for more. nan without `measure_waste`.
+        """
+        held, used = self.totals["kv_held_token_steps"], self.totals["kv_used_token_steps"]
+        reserved, external = self.totals["kv_reserved_token_steps"], self.totals["kv_external_token_steps"]
+        parts = {"used": used, "reserved": reserved, "internal": held - used - reserved, "external": external}
+        return {name: _share(part, held + external) for name, part in parts.items()}
+
+    @property
     def prefix_hit_share(self) -> float:
         """Of the whole pieces that admitted prompts looked for in the cache, the share found; nan without any."""
         return _share(self.totals["prefix_hits"], self.totals["prefix_looked_for"])

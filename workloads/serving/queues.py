@@ -99,7 +99,7 @@ def clear_replica(s: State, r: int, mode: int) -> None:
     """Nothing runs on replica r and all its blocks are free."""
     replica = s.replica
     replica[r, f.R_MODE] = mode
-    replica[r, f.R_FREE] = s.common[f.C_BLOCKS]
+    replica[r, f.R_FREE] = replica[r, f.R_BLOCKS]
     replica[r, f.R_DECODES] = replica[r, f.R_CONTEXT] = replica[r, f.R_RUNNING] = replica[r, f.R_LIVE] = 0
     replica[r, f.R_HEAD] = replica[r, f.R_TAIL] = f.NO_SLOT
     replica[r, f.R_CHANGED] = 1
@@ -310,15 +310,15 @@ def choose_replica(s: State, luck: int, at: int, most: int) -> int:
     The prefix-affine router looks for its `most` shareable pieces, whose numbers are at `at`.
     """
     replica, common = s.replica, s.common
-    replicas: int = common[f.C_REPLICAS]
-    kind = common[f.C_ROUTER]
-    chosen = replicas
+    kind, replicas = common[f.C_ROUTER], common[f.C_ROUTED]
+    chosen: int = common[f.C_REPLICAS]
+    nobody = chosen
     if kind == f.ROUTE_PREFIX_AFFINE:
         return affine_replica(s, at, most)
     if kind == f.ROUTE_LEAST_OUTSTANDING:
         for r in range(replicas):
             if replica[r, f.R_BELIEVED] and (
-                chosen == replicas or replica[r, f.R_OUTSTANDING] < replica[chosen, f.R_OUTSTANDING]
+                chosen == nobody or replica[r, f.R_OUTSTANDING] < replica[chosen, f.R_OUTSTANDING]
             ):
                 chosen = r
     elif kind == f.ROUTE_ROUND_ROBIN:

@@ -18,13 +18,13 @@ from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.requests import LATEST_NS, Requests
 from workloads.serving import fields as f
-from workloads.serving.batching import Batching, ContinuousBatching, StaticBatching
+from workloads.serving.batching import Batching, ContinuousBatching, Disaggregated, StaticBatching
 from workloads.serving.clients import Admission, Clients, check_shares
 from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
 from workloads.serving.pieces import in_pieces, piece_tokens
 from workloads.serving.prefix_state import hashes_of_next_chunk
-from workloads.serving.router import CentralQueue, PrefixAffine, RandomRouter, RoundRobin, Router
+from workloads.serving.router import CentralQueue, PrefixAffine, RandomRouter, RoundRobin, Router, SloAware
 from workloads.serving.state import new_state, with_more_slots
 
 Uniforms = Callable[[str, int, int], NDArray[np.float64]]
@@ -46,6 +46,8 @@ TOTAL_NAMES = (
     "caught_time_ns", "padded_tokens", "prefix_looked_for", "prefix_hits", "prefix_hit_tokens", "prefix_stored",
     "prefix_taken", "rejected", "timed_out", "cancelled", "attempts", "attempts_rejected",
     "attempts_timed_out", "discarded_tokens",
+    "kv_transfers", "kv_transfer_tokens", "kv_transfer_ns", "kv_held_token_steps",
+    "kv_used_token_steps", "kv_reserved_token_steps", "kv_external_token_steps",
 )  # fmt: skip
 
 
@@ -54,7 +56,8 @@ class ServiceConfig:
     """One service: what a pass costs, KV blocks of a replica, how many replicas, and the policies.
 
     `ttft_limit_s`, `tpot_limit_s`: the SLO (None: no limit). `watermark`: share of blocks kept free at admission,
-    unless the replica is empty. `measures`: off leaves only counts of requests and tokens. `record_requests`: arrays
+    unless the replica is empty. `measures`: off leaves only counts of requests and tokens. `measure_waste`: count KV
+    memory that holds no tokens, by reason (see `waste`). `record_requests`: arrays
     by request for the first so many. `saturated_requests_per_s`: of one replica, for the queue verdict.
     `clients`: their patience, retries, cancellations; `admission`: limits at the door of a replica; `priorities`:
     shares of the requests in classes 0 (the highest), 1, ...: strict first come, first served within a class, a higher
@@ -72,6 +75,7 @@ class ServiceConfig:
     tpot_limit_s: float | None = None
     step_by_step: bool = False
     measures: bool = True
+    measure_waste: bool = False
     record_requests: int = 0
     saturated_requests_per_s: float | None = None
     clients: Clients = field(default_factory=Clients)
@@ -86,6 +90,16 @@ class ServiceConfig:
             raise ValueError("static batches pad their prompts: they can not share prefixes; choose another batching")
         if isinstance(self.router, PrefixAffine) and not isinstance(self.kv, PrefixSharing):
             raise ValueError("the prefix-affine router needs a cache that shares prefixes (kv=PrefixSharing())")
+        if isinstance(self.batching, StaticBatching) and self.measure_waste:
+            raise ValueError("the waste of static batches is not measured: their padding is (`padded_tokens`)")
+        if isinstance(self.batching, Disaggregated):
+            if self.batching.prefill_replicas >= self.replicas:
+                raise ValueError("a disaggregated service needs replicas that decode beside those that prefill")
+            if not isinstance(self.kv, Paged):
+                raise ValueError("disaggregated replicas need a paged KV cache")
+            plain = (self.clients, self.admission, self.priorities) == (Clients(), Admission(), ())
+            if not plain or isinstance(self.router, CentralQueue | SloAware):
+                raise ValueError("disaggregated replicas serve one class of patient clients, without a central queue")
         if not 0 <= self.watermark < 1:
             raise ValueError(f"watermark must be a share in [0, 1), not {self.watermark:g}")
         shortest_s = min(self.costs.decode_parts_s.sum(axis=1).min(), self.costs.prefill_parts_s.sum(axis=1).min())
@@ -137,6 +151,7 @@ class Service:
             clients=config.clients,
             admission=config.admission,
             priorities=config.priorities,
+            waste=config.measure_waste,
         )
         self._totals = [0] * f.COMMON_SIZE
         self._blocks: dict[str, tuple[int, NDArray[np.float64]]] = {}
@@ -372,7 +387,8 @@ def at_rate(requests: Requests, factor: float) -> Requests:
 def one_alone(config: ServiceConfig) -> ServiceConfig:
     """One replica of the service, whose clients wait for ever and are all let in: what it can do itself."""
     plain = replace(config, clients=Clients(), admission=Admission(), priorities=())
-    return replace(plain, replicas=1, router=RoundRobin(), record_requests=0)
+    replicas = config.replicas if isinstance(config.batching, Disaggregated) else 1  # prompts and answers: all of it
+    return replace(plain, replicas=replicas, router=RoundRobin(), record_requests=0)
 
 
 def capacity_requests_per_s(
@@ -388,14 +404,24 @@ def capacity_requests_per_s(
     are not met at a thousandth of the saturated rate. It is never above the saturated rate: there the queue grows
     without end, however wide the limits are for the first `requests`.
     """
-    one = replace(one_alone(config), measures=True)
+    return goodput_requests_per_s(one_alone(config), requests, attainment, drawn_at)
+
+
+def goodput_requests_per_s(
+    config: ServiceConfig,
+    requests: Requests,
+    attainment: float = 0.9,
+    drawn_at: Callable[[float], Requests] | None = None,
+) -> float:
+    """The goodput rate of a whole service: as `capacity_requests_per_s`, with all its replicas (no random router)."""
+    whole = replace(config, record_requests=0, measures=True)
     drawn_per_s = requests.count / max(int(requests.arrival_ns[-1]), 1) * 1e9
 
     def keeps(rate_per_s: float) -> bool:
         offered = at_rate(requests, rate_per_s / drawn_per_s) if drawn_at is None else drawn_at(rate_per_s)
-        return Service(one, offered).finish().attainment >= attainment
+        return Service(whole, offered).finish().attainment >= attainment
 
-    saturated = saturated_requests_per_s(one, requests)
+    saturated = _rate_at_once(whole, requests)
     if saturated == 0.0:
         return 0.0
     if keeps(saturated):
@@ -413,7 +439,9 @@ def capacity_requests_per_s(
 
 def saturated_requests_per_s(config: ServiceConfig, requests: Requests) -> float:
     """Requests per second that one replica completes when all `requests` wait for it from the start."""
-    one = replace(one_alone(config), measures=False)
+    return _rate_at_once(one_alone(config), requests)
+
+
+def _rate_at_once(config: ServiceConfig, requests: Requests) -> float:
     at_once = requests.arriving(np.zeros(requests.count, dtype=np.int64))
-    measures = Service(one, at_once).finish()
-    return measures.requests_per_s
+    return Service(replace(config, record_requests=0, measures=False), at_once).finish().requests_per_s

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.serving import fields as f
-from workloads.serving.batching import NO_LIMIT, Batching, StaticBatching
+from workloads.serving.batching import NO_LIMIT, Batching, Disaggregated, StaticBatching
 from workloads.serving.clients import Admission, Clients
 from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
@@ -71,6 +71,7 @@ def new_state(
     clients: Clients,
     admission: Admission,
     priorities: tuple[float, ...],
+    waste: bool,
 ) -> State:
     """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece."""
     setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
@@ -92,12 +93,15 @@ def new_state(
             setting[f.C_PAGED] = 0
             setting[f.C_RESERVE] = f.RESERVE_ORACLE
     setting[f.C_ROUTER] = router.code
+    setting[f.C_ROUTED] = replicas
+    setting[f.C_ROOM] = blocks
     if isinstance(router, PrefixAffine):
         setting[f.C_GUARD] = router.guard
     setting[f.C_STEP_BY_STEP] = step_by_step
     setting[f.C_MEASURES] = measures
     set_clients(setting, clients, admission)
     setting[f.C_CLASSES] = max(1, len(priorities))
+    setting[f.C_WASTE] = waste
     setting[f.C_TTFT_LIMIT] = ttft_limit_ns
     setting[f.C_TPOT_LIMIT] = tpot_limit_ns
     setting[f.C_TURN] = -1
@@ -107,9 +111,12 @@ def new_state(
     setting[f.C_DENSE] = int(np.argmin(np.append(np.diff(grid), 2) == 1)) + 1
     setting[f.C_KV_ROWS] = costs.kv_read_s_per_token.size
     setting[f.C_KV_SHIFT] = shift = kv_shift(costs)
-    replica = np.zeros((replicas + 1, f.R_HEAP + heap_size(setting, FIRST_SLOTS)), dtype=np.int64)
+    decode_blocks = getattr(batching, "decode_blocks", None) or 0
+    heap = heap_size(setting, FIRST_SLOTS, max(blocks, decode_blocks))
+    replica = np.zeros((replicas + 1, f.R_HEAP + heap), dtype=np.int64)
     replica[:replicas, f.R_BELIEVED] = 1
-    replica[:, f.R_FREE] = blocks
+    replica[:, f.R_FREE] = replica[:, f.R_BLOCKS] = blocks
+    replica[:, [f.R_COMING_HEAD, f.R_COMING_TAIL, f.R_MOVING]] = f.NO_SLOT
     replica[:, f.R_CHANGED] = 1
     replica[:, [f.R_HEAD, f.R_TAIL, f.R_QUEUE_HEAD, f.R_QUEUE_TAIL, f.R_FIRST_PREFILL]] = f.NO_SLOT
     entry, bucket = new_cache(setting, replica)
@@ -120,6 +127,8 @@ def new_state(
     prompt_s = np.array([costs.prefill_pair_s, costs.prefill_context_s_per_token])
     pace[:, [f.P_PAIR, f.P_CACHED]] = _nanoseconds(prompt_s, FINER)
     pace[:, f.P_KV_UNITS] = 2.0**shift
+    if isinstance(batching, Disaggregated):
+        set_pools(batching, setting, replica, pace, watermark)
     slot = np.zeros((FIRST_SLOTS, f.SLOT_SIZE), dtype=np.int64)
     slot[:, f.S_FREE] = np.arange(FIRST_SLOTS - 1, -1, -1)
     return State(
@@ -156,9 +165,27 @@ def set_clients(setting: NDArray[np.int64], clients: Clients, admission: Admissi
     setting[f.C_MAX_TTFT] = f.FOREVER if longest_s is None else round(longest_s * 1e9)
 
 
-def heap_size(setting: NDArray[np.int64], slots: int) -> int:
+def set_pools(
+    batching: Disaggregated,
+    setting: NDArray[np.int64],
+    replica: NDArray[np.int64],
+    pace: NDArray[np.float64],
+    watermark: float,
+) -> None:
+    """Which replicas compute prompts and which decode, and what a transfer takes."""
+    prefills = batching.prefill_replicas
+    setting[f.C_PREFILLS] = setting[f.C_ROUTED] = prefills
+    blocks = int(setting[f.C_BLOCKS]) if batching.decode_blocks is None else batching.decode_blocks
+    setting[f.C_DECODE_WATERMARK] = int(watermark * blocks)
+    setting[f.C_ROOM] = min(int(setting[f.C_BLOCKS]), blocks)
+    replica[prefills:-1, [f.R_FREE, f.R_BLOCKS]] = blocks
+    whole_s = batching.transfer_s_per_token
+    pace[:, [f.P_TRANSFER, f.P_LAST_LAYER]] = _nanoseconds(np.array([whole_s, whole_s / batching.layers]), FINER)
+
+
+def heap_size(setting: NDArray[np.int64], slots: int, blocks: int) -> int:
     """Most sequences that can decode on one replica: by slots of the kernel, by the batch, by blocks."""
-    return int(min(slots, setting[f.C_MAX_BATCH], setting[f.C_BLOCKS]))
+    return int(min(slots, setting[f.C_MAX_BATCH], blocks))
 
 
 def with_more_slots(state: State) -> State:
@@ -173,6 +200,9 @@ def with_more_slots(state: State) -> State:
     slot[:old, f.S_FREE] = np.arange(slots - 1, old - 1, -1)
     slot[old : old + free, f.S_FREE] = state.slot[:free, f.S_FREE]
     state.common[f.C_FREE_SLOTS] = old + free
-    replica = np.zeros((state.replica.shape[0], f.R_HEAP + heap_size(state.common, slots)), dtype=np.int64)
+    replica = np.zeros(
+        (state.replica.shape[0], f.R_HEAP + heap_size(state.common, slots, int(state.replica[:, f.R_BLOCKS].max()))),
+        dtype=np.int64,
+    )
     replica[:, : state.replica.shape[1]] = state.replica
     return state._replace(slot=slot, replica=replica)
