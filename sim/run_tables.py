@@ -203,6 +203,22 @@ JOB_SIZES = TableSpec(
         Column("slowdown_mean", DType.FLOAT, "1", "mean of time from arrival to end over work; blank where none ended"),
     ),
 )
+JOB_PROFILES = TableSpec(
+    "job_profiles",
+    "fabric, host availability and profile of jobs",
+    (
+        FABRIC,
+        HOST,
+        Column("profile", DType.TEXT, "", "profile of the jobs, `none` for those without; no rows where none has any"),
+        Column("arrived", DType.FLOAT, "jobs", "jobs that arrived after the warm-up, mean over replications"),
+        Column("finished", DType.FLOAT, "jobs", "of them those that finished by the horizon"),
+        Column("wait_mean_s", DType.FLOAT, "s", "mean time from arrival to the first slice, or to the horizon"),
+        Column("ettr", DType.FLOAT, "1", "productive time over time since the first running, weighted by chips"),
+        Column("losses", DType.FLOAT, "jobs", "losses of running jobs, mean over replications"),
+        Column("lost_s_per_loss", DType.FLOAT, "s", "running that a loss undoes; blank without losses"),
+        Column("back_s_per_loss", DType.FLOAT, "s", "detection, eviction and start stages per loss, queueing aside"),
+    ),
+)
 FAILURES_FELT = TableSpec(
     "failures_felt",
     "fabric, host availability and kind of component",
@@ -294,6 +310,7 @@ SPECS = {
         OPERATIONS,
         OPERATIONS_CHIP_HOURS,
         JOB_SIZES,
+        JOB_PROFILES,
         FAILURES_FELT,
         RECOVERY_STAGES,
         CUBE_STORY,

@@ -78,6 +78,7 @@ ABSENT = {
     "operations_chip_hours": "no account of a pod in operation: the scenario has no `study.operations`",
     "large_job": "no very large job: the scenario has no `study.large_job`",
     "job_sizes": "no jobs by size: the scenario has no `study.operations`",
+    "job_profiles": "no jobs by profile: no job of the scenario has one",
     "failures_felt": "no failures in operation: the scenario has no `study.operations`, or nothing failed",
     "recovery_stages": "no recoveries: the scenario has no `study.operations`, or no job was lost",
     "cube_story": "no cubes over time: the scenario has no `study.operations`",

@@ -54,6 +54,31 @@ def job_sizes_html(tables: Tables) -> HtmlTable:
     )
 
 
+def job_profiles_html(tables: Tables) -> HtmlTable:
+    """Jobs by profile: how they fared, and what a loss costs them, by fabric."""
+    table = table_of(tables, "job_profiles")
+    rows: list[list[str]] = []
+    for host in host_values(table):
+        here = rows_of_host(table, host)
+        for fabric in fabrics_in_order(list(here["fabric"])):
+            rows.append([f"{fabric_words(fabric)}, hosts up {host_words(host)}"])
+            for _, row in here[here["fabric"] == fabric].iterrows():
+                ettr = float(row["ettr"])
+                rows.append(
+                    [
+                        str(row["profile"]),
+                        *(number(float(row[name])) for name in ("arrived", "finished")),
+                        _plain(float(row["wait_mean_s"]) / 3600),
+                        percent(ettr) if math.isfinite(ettr) else BLANK,
+                        number(float(row["losses"])),
+                        *(_plain(float(row[name]) / 60) for name in ("lost_s_per_loss", "back_s_per_loss")),
+                    ]
+                )
+    heads = ["profile", "arrived", "finished", "mean wait (h)", "ETTR", "losses", "undone per loss (min)",
+             "to come back (min)"]  # fmt: skip
+    return HtmlTable(caption="Jobs by profile: counts are means over replications", heads=heads, rows=rows)
+
+
 def failures_felt_html(tables: Tables) -> HtmlTable:
     """What the failures of each kind of component hit, by fabric."""
     table = table_of(tables, "failures_felt")

@@ -18,6 +18,7 @@ from sim.report.html_tables import HtmlTable
 from sim.report.operations_tables import (
     differences_html,
     failures_felt_html,
+    job_profiles_html,
     job_sizes_html,
     large_job_html,
     operations_differences,
@@ -231,6 +232,7 @@ def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     shown += [] if operations_differences(tables).empty else [differences_html(tables)]
     shown += [] if is_absent(tables, "promise_months") else [promise_months_html(tables)]
     shown += [] if is_absent(tables, "job_sizes") else [job_sizes_html(tables)]
+    shown += [] if is_absent(tables, "job_profiles") else [job_profiles_html(tables)]
     return [], shown if is_absent(tables, "failures_felt") else [*shown, failures_felt_html(tables)]
 
 

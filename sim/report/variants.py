@@ -29,6 +29,7 @@ _PLACES = {
     "operations": ["fabric", "host_availability", "measure"],
     "operations_chip_hours": ["fabric", "host_availability", "use"],
     "job_sizes": ["fabric", "host_availability", "slice_chips"],
+    "job_profiles": ["fabric", "host_availability", "profile"],
     "failures_felt": ["fabric", "host_availability", "kind"],
     "promise_months": ["fabric", "host_availability", "month"],
     "recovery_stages": ["fabric", "host_availability", "stage"],

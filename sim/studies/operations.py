@@ -22,6 +22,7 @@ from sim.metrics.ledger import JobLedger, job_ledgers
 from sim.metrics.measure_rows import rows_of_measures
 from sim.metrics.operations import BlastRadius, OperationsSummary, blast_radius, recovery_us_by_stage, summary_of
 from sim.metrics.pod_moments import PodMoments, moments_of
+from sim.metrics.profiles import ProfileCounts, profile_counts, profile_rows
 from sim.metrics.promise_months import MonthHeld, months_held, share_of_months_kept, slice_demands
 from sim.metrics.promises import chips_promised, slices_text
 from sim.metrics.uses import OPERATOR_NAMES, Use
@@ -52,10 +53,10 @@ class SizeCounts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OperationsSample:
-    """One replication: measures by name, chip-microseconds by use, jobs by size, failures by kind, recovery by stage.
+    """One replication: measures by name, chip-microseconds by use, jobs by size and by profile, failures by kind.
 
-    `left_out` counts the jobs of a log that never reach the pod, by reason. `stretches`, `stages` and `moments` of the
-    first replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
+    `recovery_us` is by stage. `left_out` counts the jobs of a log that never reach the pod, by reason. `stretches`,
+    `stages` and `moments` of the first replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
     """
 
     replication: int
@@ -65,6 +66,7 @@ class OperationsSample:
     blast: Mapping[str, BlastRadius]
     recovery_us: Mapping[Stage, int]
     left_out: Mapping[str, int]
+    profiles: Mapping[str, ProfileCounts]
     months: tuple[MonthHeld, ...] = ()
     stretches: tuple[CubeStretch, ...] = ()
     stages: tuple[tuple[int, str, int, int], ...] = ()
@@ -115,6 +117,7 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
         sizes=_sizes([ledger for ledger in ledgers if ledger.arrived_us >= warmup_us]),
         blast=blast_radius(trace, ledgers, warmup_us),
         recovery_us=recovery_us_by_stage(trace, warmup_us),
+        profiles=profile_counts(plan.jobs, ledgers, trace, warmup_us),
         left_out={rejected.reason: rejected.count for rejected in plan.rejected},
         months=months,
         stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
@@ -202,6 +205,7 @@ def operations_rows(
         "operations": rows_of_measures(OPERATIONS_MEASURES, lambda name: [sample.measures[name] for sample in samples]),
         "operations_chip_hours": _chip_hour_rows(samples),
         "job_sizes": _size_rows(samples),
+        "job_profiles": profile_rows([sample.profiles for sample in samples]),
         "failures_felt": _failure_rows(samples),
         "recovery_stages": _recovery_rows(samples),
         "cube_story": _story_rows(samples[0]),

@@ -8,6 +8,8 @@ import pytest
 from sim.histories import US_PER_S, ComponentKind
 from sim.job_policies import FixedCheckpoints, NoCheckpoints, SparesPolicy, YoungCheckpoints
 from sim.metrics.chip_hours import Use, chip_us_by_use
+from sim.metrics.ledger import job_ledgers
+from sim.metrics.profiles import profile_counts, profile_rows
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
 from sim.processes.failures import Source
 from sim.processes.operations import simulate_operations
@@ -209,6 +211,12 @@ def test_profiles_have_their_own_delays() -> None:
         lost = [row[6] // US_PER_S for row in trace.rows if row[1] == Verb.LOSE and row[4] == number]
         assert lost == [1000 - 2 * (400 + save_s)]
     assert chip_us_by_use(trace)[Use.UNACCOUNTED] == 0
+    rows = {row["profile"]: row for row in profile_rows([profile_counts(jobs, job_ledgers(trace), trace, 0)])}
+    assert [(name, row["losses"], row["lost_s_per_loss"], row["back_s_per_loss"]) for name, row in rows.items()] == [
+        ("none", 1, 1000 - 2 * 420, 880), ("quick", 1, 1000 - 2 * 405, 190), ("tight", 1, 1000 - 2 * 460, 880),
+    ]  # fmt: skip
+    assert rows["quick"]["ettr"] > rows["tight"]["ettr"]
+    assert profile_counts(jobs[:1], job_ledgers(trace), trace, 0) == {}
 
 
 def test_an_asynchronous_save_of_a_profile() -> None:

@@ -130,7 +130,10 @@ name: operated
 pod: {cubes: 4, grid: 1x2x2}
 failures:
   host: {failure_rate: 2 %/day, availability: 97 %}
-jobs: {streams: [{load: 80 %, slices: {kind: shares, shares: {4x4x4: 1}}, durations: {mean: 6 h, cv: 1}}]}
+jobs:
+  streams:
+    - {load: 60 %, slices: {kind: shares, shares: {4x4x4: 1}}, durations: {mean: 6 h, cv: 1}}
+    - {name: quick, profile: quick, load: 20 %, durations: {mean: 6 h, cv: 1}}
 study:
   operations: {horizon: 5 d, replications: 2, promise: {slices: {4x4x4: 3}}}
   large_job: {job: {work: 1 d}, replications: 2}
