@@ -124,6 +124,7 @@ class ClientNaive(Naive):
         """No longer runs."""
         replica = next(replica for replica in self.replicas if request in replica.running)
         replica.running.remove(request)
+        self.leave_prefix(replica, request)
         if not request.decoding:
             request.book("kv_blocked", t)
         self.end_attempt(request, t, request.leaving)

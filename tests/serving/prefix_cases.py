@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.serving.cases import Case, draw_case
+from tests.serving.cases import Case, draw_case, draw_clients_case
 from workloads.kv_cache import PrefixSharing
+from workloads.prefixes import SharedPrefix
 from workloads.requests import Requests
 from workloads.serving import fields as f
+from workloads.serving.batching import ContinuousBatching, StaticBatching
 from workloads.serving.router import PrefixAffine
 from workloads.serving.service import Service
 
@@ -65,6 +67,19 @@ def draw_prefix_case(seed: int, *, whole: bool = True, affine: bool = False) -> 
 def draw_affine_case(seed: int, *, whole: bool = True) -> Case:
     """The same with two to four replicas behind the prefix-affine router."""
     return draw_prefix_case(seed, whole=whole, affine=True)
+
+
+def draw_clients_prefix_case(seed: int, *, whole: bool = True) -> Case:
+    """Clients who give up, cancel and come back, with shared beginnings: what they leave of a prefix is left once."""
+    case, rng = draw_clients_case(seed, whole=whole), np.random.default_rng([seed, 99])
+    batching = case.config.batching
+    if isinstance(batching, StaticBatching):
+        batching = ContinuousBatching(max_batch=batching.max_batch)
+    law = SharedPrefix(groups=int(rng.integers(1, 4)), tokens=int(rng.integers(16, 80)))
+    router = PrefixAffine() if rng.random() < 0.3 else case.config.router
+    requests = law.on(case.requests, rng.random(case.requests.count))
+    config = replace(case.config, kv=PrefixSharing(), router=router, batching=batching)
+    return replace(case, requests=requests, config=config)
 
 
 def check_blocks(service: Service) -> None:

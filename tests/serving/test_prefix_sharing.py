@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.serving.cases import Case, run_kernel_on, run_naive_on
-from tests.serving.prefix_cases import check_blocks, draw_affine_case, draw_prefix_case
+from tests.serving.prefix_cases import check_blocks, draw_affine_case, draw_clients_prefix_case, draw_prefix_case
 from tests.serving.test_exactness import (
     ALL,
     LOOKS,
@@ -92,6 +92,16 @@ def test_affine_routing_agrees_in_every_way_of_running() -> None:
         check_workload(seed, totals, draw_affine_case)
     assert totals["losses"] >= FAST // 2
     assert totals["prefix_hits"] >= 5 * FAST
+
+
+def test_clients_leave_their_prefixes() -> None:
+    """Goal: patience, cancellations, retries, priorities and one queue do not undo that prefixes are exact. Method: as
+    for shared prefixes, by the clients of the exactness tests, whose requests leave a replica in the middle."""
+    totals: Counter[str] = Counter()
+    for seed in range(FAST // 2):
+        check_workload(seed, totals, draw_clients_prefix_case)
+    assert totals["losses"] >= FAST // 2
+    assert totals["prefix_hits"] >= FAST
 
 
 @pytest.mark.slow
