@@ -143,10 +143,13 @@ def size_promise(
     running: Annotated[
         bool, typer.Option("--running", help="By simulation: jobs must run on them, every recovery counted.")
     ] = False,
-    horizon: Annotated[str, typer.Option("--horizon", metavar="TIME", help="Length of each simulation.")] = "365 d",
+    horizon: Annotated[
+        str | None, typer.Option("--horizon", metavar="TIME", help="Length of each simulation; 365 d if left out.")
+    ] = None,
     replications: Annotated[
-        int, typer.Option("--replications", min=2, max=10_000, metavar="N", help="Simulations of each size.")
-    ] = 32,
+        int | None,
+        typer.Option("--replications", min=2, max=10_000, metavar="N", help="Simulations of each size, or 32."),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
     ] = None,
@@ -156,6 +159,10 @@ def size_promise(
     if (host_availability is None) == (scenario is None):
         raise typer.BadParameter("write either --host-availability SHARE or --scenario SCENARIO")
     if host_availability is not None and not (simulate or running):
+        if horizon or replications or workers or overrides:
+            raise typer.BadParameter(
+                "--horizon, --replications, --workers and --set are for a simulation: add --simulate or --running"
+            )
         from sim.cli_size import size_command
 
         return size_command(slices, time_share, host_availability, as_json)
@@ -168,8 +175,8 @@ def size_promise(
         scenario=scenario,
         overrides=overrides or (),
         running=running,
-        horizon=horizon,
-        replications=replications,
+        horizon=horizon or "365 d",
+        replications=replications or 32,
         workers=workers,
     )
     return size_by_simulation_command(options, as_json)

@@ -25,7 +25,7 @@ from topology.fabric import Fabric
 from topology.pod import HOSTS_PER_CUBE, POD_GENERATIONS, AnyPod, FlatPod
 from topology.shape import parse_shape
 from workloads.collectives import circuit_slice, gather_bytes_per_s
-from workloads.kv_cache import require_fit
+from workloads.kv_cache import Contiguous, require_fit
 from workloads.load.laws import AzureConversation
 from workloads.load.replay import TraceRequests
 from workloads.serving.clients import check_shares
@@ -326,6 +326,11 @@ def _memory(service: ServiceSection, path: KeyPath, known: Catalogue) -> Iterato
     try:
         gather_bytes_per_s(chip, network)
         require_fit(model, chip, network, service.longest_reserved_tokens, service.memory())
+        if isinstance(service.cache, Contiguous) and service.cache.reserve == "max_model_len":
+            limit, longest = service.cache.max_model_len, service.requests.longest_tokens
+            if longest > limit:
+                what = f"room for {limit:,} tokens is reserved, the longest request takes {longest:,}"
+                yield (*path, "cache", "max_model_len"), what, f"write at least {longest}"
         if service.requests.natural_rate_per_s == 0.0:
             what = "all requests of the trace arrive at one instant"
             yield (*path, "requests"), what, "give a trace with at least two arrival times"

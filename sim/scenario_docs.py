@@ -105,7 +105,7 @@ MEANINGS = {
     "SharedPrefix.groups": "Number of different beginnings.",
     "SharedPrefix.tokens": "Length of each, in tokens.",
     "Contiguous.reserve": "What a request reserves: `max_model_len`, the next `power_of_two`, or its need (`oracle`).",
-    "Contiguous.max_model_len": "The longest request, in tokens.",
+    "Contiguous.max_model_len": "The longest request, in tokens of prompt and answer; longer ones are refused.",
 }  # fmt: skip
 """What the keys of policies and plug-ins mean, as `Class.key`."""
 

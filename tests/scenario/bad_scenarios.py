@@ -453,6 +453,13 @@ CROSS_CASES = [
         "the longest request needs 100,000,000",
     ),
     edit(
+        "requests longer than what is reserved",
+        "      load: 0.7",
+        "      cache: {kind: contiguous, max_model_len: 100}\n      load: 0.7",
+        ":23: ",
+        "room for 100 tokens is reserved, the longest request takes",
+    ),
+    edit(
         "nothing to share",
         "      load: 0.7",
         "      cache: {kind: prefix_sharing}\n      load: 0.7",

@@ -97,6 +97,7 @@ def test_usage_errors(arguments: list[str], says: str, capsys: pytest.CaptureFix
     [
         (["list", "chip"], "`chip` can not be listed; write `chips`"),
         (["size", "--slices", "8x8x16", "--host-availability", "99 %"], "`8x8x16` is no SHAPE:NUMBER"),
+        (["size", "--slices", "4x4x4:1", "--host-availability", "99 %", "--horizon", "9 d"], "are for a simulation"),
         (
             ["size", "--slices", "8x8x15:2", "--host-availability", "99 %"],
             "--slices: 8x8x15 is not made of whole cubes",

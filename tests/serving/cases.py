@@ -87,7 +87,7 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
         if chunked and batch is not None
         else ContinuousBatching(max_batch=batch),
         router=ROUTERS[rng.integers(3)],
-        kv=Paged() if reserve is None else Contiguous(reserve=reserve, max_model_len=max(16, longest)),
+        kv=Paged() if reserve is None else Contiguous(reserve=reserve, max_model_len=max(16, longest - count % 8)),
         watermark=float(rng.choice([0.0, 0.01, 0.01, 0.3])),
         ttft_limit_s=float(rng.integers(1, 40) * fixed) * 1e-9,
         tpot_limit_s=float(rng.integers(1, 8) * fixed) * 1e-9,

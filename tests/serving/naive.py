@@ -293,7 +293,8 @@ class Naive:
             return
         self.count["offered"] += 1
         request.since = request.arrival
-        if self.most_blocks(request) > self.rules.blocks:
+        longest = self.rules.reserve_tokens if self.rules.reserve == "max_model_len" else float("inf")
+        if request.prompt + request.output - 1 > longest or self.most_blocks(request) > self.rules.blocks:
             request.status = 3
             self.count["refused"] += 1
             return

@@ -30,6 +30,13 @@ def most_blocks(s: State, prompt: int, output: int) -> int:
 
 
 @kernel_part
+def is_over_length(s: State, tokens: int) -> bool:
+    """Whether a request of `tokens` in all is longer than the longest that a contiguous cache reserves room for."""
+    common = s.common
+    return not common[f.C_PAGED] and common[f.C_RESERVE] == f.RESERVE_MAX and tokens > common[f.C_RESERVE_TOKENS]
+
+
+@kernel_part
 def blocks_of_next_step(s: State, r: int) -> int:
     """Blocks that the decodes of replica r reserve for one step."""
     if not s.common[f.C_PAGED]:

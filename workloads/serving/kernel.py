@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from topology.compilation import compiled_kernel, kernel_part, kernel_routine
 from workloads.serving import fields as f
-from workloads.serving.blocks import blocks_of_next_step, most_blocks
+from workloads.serving.blocks import blocks_of_next_step, is_over_length, most_blocks
 from workloads.serving.booking import elapsed_ns, last_step_by
 from workloads.serving.client_events import begin_attempt, client_acts, end_attempt
 from workloads.serving.commits import commit_decode, commit_mixed
@@ -160,13 +160,13 @@ def send(s: State, r: int, i: int, t: int) -> None:
 
 @kernel_part
 def turn_away(s: State, row: int, t: int) -> bool:
-    """Count request `row` of the chunk; True when it is a failed row, or needs more blocks than there are."""
+    """Count request `row` of the chunk; True when it is a failed row, or never fits."""
     common = s.common
     prompt, output = s.request[row, f.Q_INPUT], s.request[row, f.Q_OUTPUT]
     status = 0
     if prompt < 1 or output < 1:
         status = f.FAILED_ROW
-    elif most_blocks(s, prompt, output) > common[f.C_ROOM]:
+    elif most_blocks(s, prompt, output) > common[f.C_ROOM] or is_over_length(s, prompt + output - 1):
         status = f.REFUSED
     if t >= common[f.C_MEASURE_FROM]:
         if status == f.FAILED_ROW:
