@@ -172,7 +172,8 @@ class PoolNaive(Naive):
             self.wait_again(victim, t)
         for request in replica.running:
             request.blocks += request.kv % 16 == 0
-        if not replica.blocked:
+        if not replica.blocked or not replica.running:
+            replica.blocked = False
             self.begin_transfers(replica, number, t)
         if replica.running:
             self.start_pass(replica, t, list(replica.running), [])

@@ -55,7 +55,7 @@ def fill_decodes(s: State, d: int, t: int) -> bool:
         evicted = True
         reserved = blocks_of_next_step(s, d)
     blocked = 1
-    if not evicted:
+    if not evicted or replica[d, f.R_DECODES] == 0:
         blocked = start_transfers(s, d, t, reserved)
     set_blocked(s, d, t, blocked)
     if replica[d, f.R_DECODES] == 0:

@@ -11,7 +11,7 @@ Replicas 0 to `C_PREFILLS` - 1 compute prompts, the others decode. The rules:
   time being that from admission to the first token. At its end the blocks at the source are free, and the request
   decodes from the first boundary at or after that instant. Reservation to first decode step is `kv_transfer`.
 - A decode replica that lacks blocks sends its youngest back to the prefill replicas, in order of arrival, to be
-  computed again (prompt and sent tokens).
+  computed again (prompt and sent tokens). It begins no transfer at that boundary, unless nobody is left to decode.
 - A loss of the source before the end of the transfer, or of the decode replica: the request stays with the dead replica
   until detection, then it returns to the router and is computed again. Blocks at the other end are free at once; times
   that links were given are kept. Where no decode replica is believed up at the hand-over, the request waits in the
