@@ -164,10 +164,10 @@ def test_ctrl_c_of_a_run_with_workers(tmp_path: Path, machine_file: Path) -> Non
     process = opticube(
         "run", str(machine_file), "--out", str(out), "--workers", "2", cwd=tmp_path, start_new_session=True
     )
-    while len(children_of(process.pid)) < 2:
+    while len(children_of(process.pid)) < 3:  # the one that draws is there from the start, two simulate
         assert process.poll() is None
         time.sleep(0.05)
-    time.sleep(3.0)  # both are at work: an interrupt before that, in the midst of imports, may be lost by Python
+    time.sleep(3.0)  # all are at work: an interrupt before that, in the midst of imports, may be lost by Python
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     for worker in children_of(process.pid):
