@@ -31,9 +31,13 @@ def capacity(axes: tuple[int, int, int], requests: Requests) -> float:
 
 
 @pytest.mark.slow
-def test_one_large_slice_serves_more_than_two_halves() -> None:
-    """Goal: within the limits one replica on 8x8x16 serves some 1.65 times what two on 512 chips do, 256 chips hardly
-    anything and 128 next to nothing (prototype figures). Method: capacities on the same 4,000 requests."""
+def test_what_slices_serve_of_long_documents() -> None:
+    """Goal: within the limits 1,024 chips serve less than two slices of 512 do, and far more than four of 256; 128 chips
+    serve nothing. Method: capacities on the same 4,000 requests.
+
+    Prompts gather weights along one or two axes where that is faster, which lets 512 chips serve four times what they
+    did when weights stayed or were gathered along all three: then one large slice served 1.65 times what two halves did.
+    """
     law = GammaRequests(
         cv=2,
         input=LognormalLengths(mean=65536, cv=1, max=122880),
@@ -41,6 +45,6 @@ def test_one_large_slice_serves_more_than_two_halves() -> None:
     )
     requests = draw_requests(law, 1.0, 4000, Streams(1, 0).uniforms)
     large, half = capacity((8, 8, 16), requests), capacity((8, 8, 8), requests)
-    assert 1.4 < large / (2 * half) < 1.9
-    assert capacity((4, 8, 8), requests) < 0.05 * large
+    assert 0.8 < large / (2 * half) < 0.96
+    assert 0.2 < 4 * capacity((4, 8, 8), requests) / large < 0.5
     assert capacity((4, 4, 8), requests) < 0.002 * large
