@@ -32,11 +32,11 @@ def capacity(axes: tuple[int, int, int], requests: Requests) -> float:
 
 @pytest.mark.slow
 def test_what_slices_serve_of_long_documents() -> None:
-    """Goal: within the limits 1,024 chips serve less than two slices of 512 do, and far more than four of 256; 128 chips
-    serve nothing. Method: capacities on the same 4,000 requests.
+    """Goal: within the limits 1,024 chips serve less than two slices of 512 do, and far more than four of 256; 128
+    chips serve nothing. Method: capacities on the same 4,000 requests.
 
     Prompts gather weights along one or two axes where that is faster, which lets 512 chips serve four times what they
-    did when weights stayed or were gathered along all three: then one large slice served 1.65 times what two halves did.
+    did when weights stayed or were gathered along all three: one large slice served 1.65 times what two halves did.
     """
     law = GammaRequests(
         cv=2,
