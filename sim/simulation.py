@@ -44,8 +44,10 @@ from sim.warnings_of_run import run_warnings
 from topology.compilation import load_compiler
 
 Progress = Callable[[int, int, str], None]
-SAME_FOR_FABRICS = ("slice_sizes", "failure_story", "requests", "load_curve", "latencies")
 """Called with tasks done, tasks in all (0: not known), and what is being done."""
+
+SAME_FOR_FABRICS = ("slice_sizes", "failure_story", "requests", "load_curve", "latencies")
+"""Tables whose rows points that differ in their fabric have in common."""
 
 
 def load(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Scenario:
