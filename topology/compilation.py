@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.registry import cpu_target
 
 P = ParamSpec("P")
@@ -51,7 +52,7 @@ def imported_modules(source: str) -> list[str]:
 @cache
 def source_digest(module: str) -> str:
     """Digest of the sources of `module` and of all modules of ours that it imports, directly or not."""
-    digest, seen, waiting = hashlib.sha256(numba.__version__.encode()), set[str](), [module]
+    digest, seen, waiting = hashlib.sha256(f"{numba.__version__} {module}".encode()), set[str](), [module]
     texts: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
@@ -126,14 +127,51 @@ def kernel_routine(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", numba.njit(**_PART)(function))
 
 
+class _DigestLocator:
+    """Where numba keeps one function: a folder named after the digest of its sources, whatever copy they stand in.
+
+    Two clones, or a clone and a wheel, of the same sources share what was compiled once: numba's own locators would
+    tell them apart by path and time of writing.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._py_file = function.__code__.co_filename
+        self._line = function.__code__.co_firstlineno
+        self._folder = folder
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], _file: str) -> _DigestLocator | None:
+        root = cache_root()
+        return None if root is None else cls(function, root / source_digest(function.__module__))
+
+    def ensure_cache_path(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _DigestCacheImpl(CompileResultCacheImpl):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._locator_classes: list[Any] = [_DigestLocator]
+        start: Any = super().__init__  # numba declares no types
+        start(function)
+
+
+class _DigestCache(FunctionCache):
+    _impl_class = _DigestCacheImpl
+
+
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    root = cache_root()
-    if root is None:
-        return cast("Callable[P, R]", numba.njit(**options)(function))
     config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(root / source_digest(function.__module__))
-    try:
-        return cast("Callable[P, R]", numba.njit(cache=True, **options)(function))
-    finally:
-        config.CACHE_DIR = before
+    dispatcher: Any = numba.njit(**options)(function)
+    if cache_root() is not None and not config.DISABLE_JIT:
+        cache: Any = _DigestCache
+        dispatcher._cache = cache(function)
+    return cast("Callable[P, R]", dispatcher)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,32 @@ def test_an_edit_anywhere_below_changes_the_cache_folder(monkeypatch: pytest.Mon
     before = _digest(monkeypatch, FAKE)
     assert _digest(monkeypatch, FAKE | {edited: FAKE[edited] + "# edited\n"}) != before
     assert _digest(monkeypatch, FAKE | {"topology.other": "Y = 3\n"}) == before
+
+
+def test_copies_of_the_same_sources_share_what_was_compiled(tmp_path: Path) -> None:
+    """Goal: a second clone, or a wheel, compiles nothing again. Method: two copies, one cache; files written before."""
+    code = (
+        "import numpy as np\n"
+        "from topology.packing import count_bits\n"
+        "assert count_bits(np.uint64(7)) == 3\n"
+        "print(sum(count_bits.stats.cache_hits.values()), count_bits.__module__)\n"
+        "import topology; print(topology.__file__)\n"
+    )
+    answers = []
+    for name in ("first", "second"):
+        shutil.copytree(Path(compilation.__file__).parent, tmp_path / name / "topology")
+        environment = os.environ | {"OPTICUBE_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path / name)}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path / name,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert str(tmp_path / name) in done.stdout
+        answers.append(int(done.stdout.split()[0]))
+    assert answers == [0, 1]
 
 
 def test_compiles_without_any_folder_to_write() -> None:
