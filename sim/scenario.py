@@ -26,7 +26,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError
 
-from sim import own_catalogue, scenario_jobs, scenario_parts, scenario_services
+from sim import own_catalogue, scenario_clients, scenario_jobs, scenario_parts, scenario_services
 from sim.job_policies import NoCheckpoints, SparesPolicy
 from sim.overrides import apply_overrides, split_key, swept_overrides, with_value
 from sim.own_catalogue import Catalogue, ChipSection, ModelSection, Name, catalogue_with
@@ -179,7 +179,14 @@ def scenario_schema() -> dict[str, Any]:
 def _texts_of_fields() -> dict[str, dict[str, str]]:
     """The text under each field of each section, by the names of section and field, from the sources."""
     texts: dict[str, dict[str, str]] = {}
-    for module in (scenario_parts, scenario_jobs, scenario_services, own_catalogue, sys.modules[__name__]):
+    for module in (
+        scenario_parts,
+        scenario_jobs,
+        scenario_clients,
+        scenario_services,
+        own_catalogue,
+        sys.modules[__name__],
+    ):
         for section in ast.parse(inspect.getsource(module)).body:
             if not isinstance(section, ast.ClassDef):
                 continue

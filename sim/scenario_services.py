@@ -9,9 +9,17 @@ from pydantic import BeforeValidator, Field, Tag
 
 from sim.lifetimes import Empirical, Exponential, Gamma, Lognormal, Mixture, Weibull
 from sim.quantities import AdviceError
+from sim.scenario_batching import (
+    BatchingSection,
+    ChunkedPrefillSection,
+    ContinuousSection,
+    DisaggregatedSection,
+    StaticSection,
+)
+from sim.scenario_clients import AdmissionSection, ClientsSection
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
-from topology.units import BytesPerSecond, ClosedShare, PositiveSeconds, Share, Unit
+from topology.units import PositiveSeconds, Share, Unit
 from workloads.costs.layouts import Attention, Layout
 from workloads.kv_cache import Contiguous, MemorySettings, Paged, PrefixSharing
 from workloads.load.laws import (
@@ -26,7 +34,6 @@ from workloads.load.replay import TraceRequests
 from workloads.pass_costs import PassCosts
 from workloads.prefixes import SharedPrefix
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, Disaggregated, StaticBatching
-from workloads.serving.clients import MOST_ATTEMPTS, Admission, Cancellations, Clients, Patience, Retries
 from workloads.serving.router import (
     CentralQueue,
     LeastOutstanding,
@@ -113,48 +120,6 @@ RequestKind = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContinuousSection:
-    """Requests join and leave at every pass; whole prompts are computed in the pass that admits them."""
-
-    kind: Literal["continuous"] = "continuous"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChunkedPrefillSection:
-    """As continuous, but a pass carries at most `budget` tokens: decodes first, prompts in chunks with what is left."""
-
-    kind: Literal["chunked_prefill"] = "chunked_prefill"
-    budget: Count
-
-
-@dataclass(frozen=True, kw_only=True)
-class StaticSection:
-    """A batch is formed from the queue of an empty replica, padded, and held until its longest answer ends."""
-
-    kind: Literal["static"] = "static"
-    wait: Annotated[float, Unit("s", low=0.0, high=86_400.0)] = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class DisaggregatedSection:
-    """The slice of a replica is cut along its longest side into equal parts, each with the whole model: some compute
-    prompts, the others decode; KV moves between them."""
-
-    kind: Literal["disaggregated"] = "disaggregated"
-    parts: Annotated[int, Field(ge=2, le=64)] = 2
-    prefill_parts: Annotated[int, Field(ge=1, le=63)] = 1
-    link: BytesPerSecond
-    budget: Count | None = None
-
-
-BatchingSection = Annotated[
-    Annotated[ContinuousSection, Tag("continuous")]
-    | Annotated[ChunkedPrefillSection, Tag("chunked_prefill")]
-    | Annotated[StaticSection, Tag("static")]
-    | Annotated[DisaggregatedSection, Tag("disaggregated")],
-    kind_or("continuous"),
-]
 WINDOW_MAX_S = 365 * 86_400.0
 """A steady window that takes longer than a year says nothing that a shorter one does not."""
 ROUTERS: dict[str, Router] = {
@@ -206,53 +171,6 @@ class SloSection(Section):
     """Limit of the mean time per later token."""
     attainment: Share = 0.9
     """Share of requests that must be in time; also what `load` counts as capacity."""
-
-
-class ClientsSection(Section):
-    """What clients do when an answer is late: they leave, come back, or cancel."""
-
-    patience: PositiveSeconds | None = None
-    """A client leaves when its attempt has not reached `until` after this time; left out: it waits for ever."""
-    until: Literal["admission", "first_token", "answer"] = "first_token"
-    """What a client waits for: its admission to a batch, its first token, or its whole answer."""
-    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = 1
-    """How often a client sends its request at most, when it timed out or was rejected."""
-    backoff: PositiveSeconds = 1.0
-    """Time from the end of the first attempt to the second; it doubles with each attempt."""
-    jitter: ClosedShare = 0.5
-    """Greatest share by which a drawn luck shortens a backoff."""
-    cancel_share: ClosedShare = 0.0
-    """Share of the users who cancel."""
-    cancel_after: PositiveSeconds = 60.0
-    """Mean time from the first arrival to a cancellation (exponential)."""
-
-    def rule(self) -> Clients:
-        """The same for the token kernel; ValueError where the longest backoff is out of reach."""
-        cancels = Cancellations(share=self.cancel_share, mean_s=self.cancel_after) if self.cancel_share else None
-        return Clients(
-            patience=None if self.patience is None else Patience(limit_s=self.patience, until=self.until),
-            retries=Retries(attempts=self.attempts, backoff_s=self.backoff, jitter=self.jitter),
-            cancellations=cancels,
-        )
-
-
-class AdmissionSection(Section):
-    """Limits at the door of a replica; a request that meets one is rejected."""
-
-    max_queue: Count | None = None
-    """Most requests that wait at a replica."""
-    max_outstanding: Count | None = None
-    """Most requests that wait or run at a replica."""
-    predicted_ttft: PositiveSeconds | None = None
-    """Early rejection: the longest predicted time to first token."""
-
-    def rule(self) -> Admission:
-        """The same for the token kernel."""
-        return Admission(
-            max_queue=self.max_queue,
-            max_outstanding=self.max_outstanding,
-            max_predicted_ttft_s=self.predicted_ttft,
-        )
 
 
 class ServiceSection(Section):
