@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sim.cli_output import say, say_json, say_table
 from sim.exit_codes import ExitStatus
 from sim.own_catalogue import Catalogue, catalogue_of
@@ -18,7 +20,7 @@ from workloads.catalogue.model import BYTES_PER_VALUE
 from workloads.collectives import SliceNetwork
 from workloads.costs.asking import replica_on
 from workloads.costs.layouts import Attention, Layout, kv_replication
-from workloads.costs.passes import PassCost, Phase, pass_cost
+from workloads.costs.passes import PassCost, Phase, micro_batches, pass_cost
 from workloads.costs.replica import ReplicaCosts
 
 BATCH_MAX = 1_000_000
@@ -138,6 +140,8 @@ def cost_document(question: CostQuestion, replica: ReplicaCosts, stages: int, co
         "chip": replica.chip.key,
         "shape": question.shape,
         "chips": replica.chips * stages,
+        "stages": stages,
+        "micro_batches": _micro_batches(question, replica, stages),
         "stack": replica.constants.stack,
         "phase": question.phase,
         "batch": question.batch,
@@ -155,6 +159,13 @@ def cost_document(question: CostQuestion, replica: ReplicaCosts, stages: int, co
     }
 
 
+def _micro_batches(question: CostQuestion, replica: ReplicaCosts, stages: int) -> dict[str, int]:
+    """How many micro-batches go through the stages, and the sequences of each."""
+    each = question.context if question.phase == Phase.PREFILL.value else 1
+    cut = micro_batches(np.array(question.batch), np.array(each), stages, replica)
+    return {"count": int(cut.parts), "sequences": int(cut.sequences)}
+
+
 def _print_cost(question: CostQuestion, replica: ReplicaCosts, document: dict[str, Any]) -> None:
     """The same for people."""
     what = "one decode step" if question.phase == Phase.DECODE.value else "one prefill"
@@ -170,6 +181,8 @@ def _print_cost(question: CostQuestion, replica: ReplicaCosts, document: dict[st
     )
     if document["memory_share"] > 1.0:
         say(f"It does not fit: weights and cache need {document['memory_share']:.2f} times the memory of these chips.")
+    if document["stages"] > 1:
+        say(_pipeline_words(document, replica.constants.micro_batch_tokens))
     parts = [(part, 1e3 * value, 100 * value / document["seconds"]) for part, value in document["breakdown_s"].items()]
     say()
     say_table(("part", "ms", "%"), [(name, round(ms, 4), round(share, 1)) for name, ms, share in parts if ms > 0])
@@ -184,6 +197,16 @@ def _print_cost(question: CostQuestion, replica: ReplicaCosts, document: dict[st
     )
     say()
     say(f"Constants of the stack `{document['stack']}`: {_origin(replica)}.")
+
+
+def _pipeline_words(document: dict[str, Any], tokens: int) -> str:
+    """How the batch goes through the stages, and why another batch may be faster."""
+    stages, cut = document["stages"], document["micro_batches"]
+    return (
+        f"{stages} stages, {cut['count']:,} micro-batch{'es' if cut['count'] > 1 else ''} of {cut['sequences']:,}: a "
+        f"batch that {stages} divides is cut in {stages}, then halved while a part is even and has more than "
+        f"{tokens:,} tokens (FasterTransformer's rule); so a larger batch that is cut better may take less time."
+    )
 
 
 def _milliseconds(seconds: float) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from workloads.catalogue.gpus import A100_80GB
+from workloads.catalogue.gpus import A100_80GB, H100
 from workloads.catalogue.models import MODELS
 from workloads.catalogue.tpus import TPU_V5E
 from workloads.costs.asking import replica_on
+from workloads.costs.layouts import Layout
 from workloads.costs.passes import Phase, pass_seconds
 
 JETSTREAM = [
@@ -36,13 +37,49 @@ def test_jetstream_on_eight_v5e_lies_between_two_readings(
 
 
 @pytest.mark.parametrize(("formats", "batch", "measured"), [("bf16", 128, 8249), ("int8", 256, 10873)])
-def test_jetstream_with_grouped_heads_is_faster_than_foretold(formats: str, batch: int, measured: float) -> None:
-    """Goal: Llama-3 8B on 8 v5e is served faster than computed, even at a short context: 78 us per layer were fitted on
-    layers of 18,432, which is too much for small ones. Method: 0.7 to 0.85 of the measured rate."""
+def test_jetstream_with_grouped_heads(formats: str, batch: int, measured: float) -> None:
+    """Goal: Llama-3 8B on 8 v5e, where collectives and fixed times weigh more than the cache. Method: weights split in
+    one dimension, as we take JetStream to do (two cost a small model 15 points more), mean context of 600: 6 to 10 %
+    slower than measured."""
     replica, _ = replica_on(MODELS["llama3_8b"], TPU_V5E, "2x4", weights=formats, kv=formats)
-    prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256)) / 200
-    rate = 1 / (float(pass_seconds(replica, Phase.DECODE, batch, 600)) / batch + prompt)
-    assert 0.70 < rate / measured < 0.85
+    layout = Layout.WEIGHT_STATIONARY_1D
+    prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256, layout)) / 200
+    rate = 1 / (float(pass_seconds(replica, Phase.DECODE, batch, 600, layout)) / batch + prompt)
+    assert 0.90 < rate / measured < 0.94
+
+
+@pytest.mark.parametrize(
+    ("tokens", "milliseconds"), [(16, 5.7), (64, 6.2), (128, 7.7), (256, 11.6), (512, 20.2), (1024, 38.4), (2048, 78.2)]
+)
+def test_prefill_of_jetstream(tokens: int, milliseconds: float) -> None:
+    """Goal: prefill of Llama-2 7B at batch 1 (V; device not stated, the rate implies 8 v5e). Method: the faster of both
+    stationary layouts lies below the measured time from 256 tokens on, the slower one within 22 % of it throughout."""
+    replica, _ = replica_on(MODELS["llama2_7b"], TPU_V5E, "2x4")
+    one, two = (
+        1e3 * float(pass_seconds(replica, Phase.PREFILL, 1, tokens, layout))
+        for layout in (Layout.WEIGHT_STATIONARY_1D, Layout.WEIGHT_STATIONARY_2D)
+    )
+    assert one <= two == pytest.approx(milliseconds, rel=0.22)
+    assert tokens < 256 or one < milliseconds
+
+
+H100_PROMPTS = [(1, 1024, 157.95), (1, 2048, 310.3), (1, 4096, 642.7), (1, 8192, 1339.8)]
+"""Median ms of prompts of Llama-2 70B on two H100: batch, tokens (Splitwise profile, V)."""
+
+
+def test_products_of_the_h100() -> None:
+    """Goal: the one constant that was fitted on H100s, and batches that it was not fitted on. Method: prompts of the
+    profile within 4 %, their mean error under 1 %; batches of 2 to 32 prompts of 512 tokens within 4 %; and the A100 of
+    the same profile, of which nothing was fitted, within 7 %."""
+    replica, _ = replica_on(MODELS["llama2_70b"], H100, "2")
+    errors = [1e3 * float(pass_seconds(replica, Phase.PREFILL, b, n)) / ms - 1 for b, n, ms in H100_PROMPTS]
+    assert max(abs(error) for error in errors) < 0.04
+    assert abs(sum(errors)) / len(errors) < 0.01
+    for batch, ms in ((2, 155.8), (4, 299.8), (8, 606.0), (16, 1192.0), (32, 2397.8)):
+        assert 1e3 * float(pass_seconds(replica, Phase.PREFILL, batch, 512)) == pytest.approx(ms, rel=0.04)
+    old, _ = replica_on(MODELS["llama2_70b"], A100_80GB, "2")
+    for tokens, ms in ((1024, 377.1), (2048, 688.1), (4096, 1485.3), (8192, 2990.2)):
+        assert 1e3 * float(pass_seconds(old, Phase.PREFILL, 1, tokens)) == pytest.approx(ms, rel=0.07)
 
 
 @pytest.mark.parametrize(

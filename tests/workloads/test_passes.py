@@ -197,6 +197,7 @@ def test_more_chips_do_not_shorten_hops() -> None:
     [
         ("tpu_v4", "4x4x4", (4, 4, 4), (True,) * 3, 1),
         ("tpu_v4", "2x4x4", (2, 4, 4), (False,) * 3, 1),
+        ("tpu_v4", "v4-128", (4, 4, 4), (True,) * 3, 1),
         ("tpu_v5e", "4x4", (4, 4), (False, False), 1),
         ("tpu_v5e", "16x16", (16, 16), (True, True), 1),
         ("tpu_v6e", "8", (8,), (False,), 1),
@@ -212,7 +213,8 @@ def test_shapes(chip: str, text: str, axes: tuple[int, ...], wraps: tuple[bool, 
 
 @pytest.mark.parametrize(
     ("chip", "text"), [("tpu_v4", "4x4x5"), ("tpu_v5e", "4x4x4"), ("a100_80gb", "8x3x2"), ("a100_80gb", "0"),
-                       ("tpu_v4", "999999x999999"), ("a100_80gb", "eight"), ("a100_80gb", "")],
+                       ("tpu_v4", "999999x999999"), ("tpu_v4", "8"), ("tpu_v4", "4x8"),
+                       ("tpu_v5p", "999936x999936"), ("a100_80gb", "eight"), ("a100_80gb", "")],
 )  # fmt: skip
 def test_shapes_that_can_not_be_are_refused(chip: str, text: str) -> None:
     """Goal: bad shapes are refused with an example. Method: one each."""

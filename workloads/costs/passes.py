@@ -4,8 +4,9 @@ Decode: one step of `batch` sequences that each read `context` tokens. Prefill: 
 each of `batch` sequences. All functions broadcast over batch and context.
 
 A pipeline of s stages sends m micro-batches through: (m + s - 1) / s passes of a micro-batch, and as many sends less
-one. Micro-batches follow FasterTransformer: a batch that s divides is split s ways, then halved while a part carries
-more tokens than the stack's limit and is even.
+one. Micro-batches follow FasterTransformer (nccl_utils.cc): a batch that s divides is split s ways, then halved while a
+part carries more tokens than the stack's limit and is even. So a batch that s does not divide may go through whole, one
+stage after the other, and take longer than a larger one that it does.
 
 Bounds. Lower: all parts overlapped, every chip at the catalogue's peaks, collectives at full rate and the chip's own
 time of a hop. Upper: all parts one after the other, at the stack's shares. MFU as Pope et al. define it: 2 N tokens /
@@ -57,7 +58,7 @@ class PassCost:
     bytes: Bytes
 
 
-class _MicroBatch(NamedTuple):
+class MicroBatches(NamedTuple):
     """Sequences of a micro-batch, how many of them, and how many passes of one the whole pass takes."""
 
     sequences: Tokens
@@ -117,21 +118,21 @@ def _checked(phase: Phase, batch: ArrayLike, context: ArrayLike) -> tuple[Tokens
     return sequences, length
 
 
-def micro_batches(sequences: Tokens, tokens_each: Tokens, stages: int, replica: ReplicaCosts) -> _MicroBatch:
+def micro_batches(sequences: Tokens, tokens_each: Tokens, stages: int, replica: ReplicaCosts) -> MicroBatches:
     """How a batch goes through the stages; see the module's text."""
     if stages == 1:
         ones = np.ones_like(sequences)
-        return _MicroBatch(sequences, ones, ones.astype(np.float64))
+        return MicroBatches(sequences, ones, ones.astype(np.float64))
     part = np.where(sequences % stages == 0, sequences // stages, sequences)
     limit = replica.constants.micro_batch_tokens
     while np.any(more := (part * tokens_each > limit) & (part % 2 == 0)):
         part = np.where(more, part // 2, part)
     count = sequences // part
-    return _MicroBatch(part, count, (count + stages - 1) / stages)
+    return MicroBatches(part, count, (count + stages - 1) / stages)
 
 
 def _parts(
-    replica: ReplicaCosts, phase: Phase, micro: _MicroBatch, length: Tokens, layout: Layout, stages: int
+    replica: ReplicaCosts, phase: Phase, micro: MicroBatches, length: Tokens, layout: Layout, stages: int
 ) -> dict[str, Floats]:
     """Seconds by part of the whole pass."""
     prompt, sequences = phase is Phase.PREFILL, micro.sequences
@@ -216,7 +217,7 @@ def stages_share_a_node(replica: ReplicaCosts, stages: int) -> bool:
 
 
 def _bytes(
-    replica: ReplicaCosts, phase: Phase, micro: _MicroBatch, length: Tokens, layout: Layout, stages: int
+    replica: ReplicaCosts, phase: Phase, micro: MicroBatches, length: Tokens, layout: Layout, stages: int
 ) -> Bytes:
     """Bytes of a whole pass: those of a micro-batch, as often as there are some, and what goes between stages."""
     prompt = phase is Phase.PREFILL
