@@ -1,8 +1,8 @@
 """What a run recorded of single requests, in the formats of others: vLLM's benchmark, Vidur, Mooncake.
 
 From the table `requests`, so from a run of one's own or from its folder. vLLM's names are those of
-`vllm bench serve --save-result --save-detailed`. Gaps between single tokens are not recorded: `itls` is left out, the
-mean of them is exact (all time after the first token over all later tokens), median and 99th percentile are not given.
+`vllm bench serve --save-result --save-detailed`. `itls`, and what it tells beside the mean, are left out where the run
+has not kept the gaps of all its requests (it does so for the first 2,000).
 """
 
 from __future__ import annotations
@@ -101,7 +101,19 @@ def vllm_text(rows: pd.DataFrame, limits: ServiceLimits | None = None) -> str:
     for name, values in measured.items():
         result |= _statistics(name, values)
     result["mean_itl_ms"] = float(after_s.sum() / later.sum()) * MS_PER_S if later.sum() else None
+    gaps_s = _gaps_s(rows)
+    if gaps_s is not None:
+        result["itls"] = [_rounded(gaps) if ok else [] for ok, gaps in zip(done, gaps_s, strict=True)]
+        kept = [gaps for ok, gaps in zip(done, gaps_s, strict=True) if ok]
+        result |= _statistics("itl", np.concatenate(kept) if kept else np.zeros(0))
     return json.dumps(result) + "\n"
+
+
+def _gaps_s(rows: pd.DataFrame) -> list[Floats] | None:
+    """Gaps between tokens by request; None where those of a request were not kept."""
+    if "gaps_ns" not in rows or rows["gaps_ns"].isna().any():
+        return None
+    return [np.array(text.split(), dtype=np.float64) * S_PER_NS for text in rows["gaps_ns"]]
 
 
 def _per(count: int, seconds: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from workloads.requests import Requests
 from workloads.serving.measures import QueueVerdict
 
 Row = dict[str, Any]
-STATUS = {0: "unfinished", 1: "completed", 2: "unfinished", 3: "refused"}
+STATUS = ("unfinished", "completed", "unfinished", "refused", "failed", "rejected", "timed_out", "cancelled")
 """Of the kernel's numbers; whoever is still in the system at the end is unfinished."""
 
 
@@ -87,6 +88,7 @@ def request_rows(outcome: ServiceOutcome) -> list[Row]:
             "first_token_ns": _known(int(record.first_token_ns[number])),
             "last_token_ns": _known(int(record.finish_ns[number])) if record.status[number] == 1 else None,
             "tokens": int(record.tokens[number]),
+            "gaps_ns": _gaps_text(window.token_ns, number),
             "status": STATUS[int(record.status[number])],
             "replica": int(record.replica[number]),
             "evictions": int(record.evictions[number]),
@@ -95,6 +97,13 @@ def request_rows(outcome: ServiceOutcome) -> list[Row]:
         }
         for number in range(count)
     ]
+
+
+def _gaps_text(token_ns: Sequence[Sequence[int]], number: int) -> str | None:
+    """Gaps between the tokens of a request; empty without two tokens, None where its tokens are not told."""
+    if number >= len(token_ns):
+        return None
+    return " ".join(str(after - before) for before, after in pairwise(token_ns[number]))
 
 
 def _known(time_ns: int) -> int | None:

@@ -19,6 +19,7 @@ from sim.studies.service_parts import (
 from topology.shape import parse_shape
 from workloads.requests import Requests
 from workloads.serving.measures import ServiceMeasures
+from workloads.serving.pass_log import token_times_ns
 from workloads.serving.service import Service, ServiceConfig
 
 WARM_SHARE = 0.05
@@ -28,6 +29,8 @@ LOSS_WARM_S = 60.0
 LOSS_REQUESTS_MAX = 2_000_000
 LOSS_WINDOW_MAX_S = 1e8
 """A loss whose recovery takes more requests, or more seconds, is not simulated; the run warns of it."""
+TOLD_REQUESTS = 2_000
+"""Recorded requests of which each token is told: those beyond would take minutes."""
 IDLE_REQUESTS = 4_000
 IDLE_LOAD = 1e-3
 """Load of a replica that is to be seen idle."""
@@ -47,7 +50,8 @@ class WindowTask:
 class SteadyWindow:
     """A window with `replicas` up all the time. Rates are over the time of arrivals: later the rest is finished.
 
-    `recorded` are the requests whose life is in `measures.record`, where the scenario asks for them.
+    `recorded` are the requests whose life is in `measures.record`, where the scenario asks for them; `token_ns` holds
+    the instant of each token of the first of them.
     """
 
     replicas: int
@@ -55,6 +59,7 @@ class SteadyWindow:
     tokens_per_s: float
     requests_per_s: float
     recorded: Requests | None = None
+    token_ns: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +112,14 @@ def _window(scenario: Scenario, task: WindowTask, replicas: int, count: int, abo
         tokens_per_s=tokens / window_s,
         requests_per_s=completed / window_s,
         recorded=requests.first(keep) if keep else None,
+        token_ns=_token_times(config, requests, streams) if keep else (),
     )
+
+
+def _token_times(config: ServiceConfig, requests: Requests, streams: Streams) -> tuple[tuple[int, ...], ...]:
+    """The instants of the tokens of the first recorded requests: the same window again, pass by pass."""
+    told = replace(config, record_requests=min(config.record_requests, TOLD_REQUESTS))
+    return tuple(map(tuple, token_times_ns(Service(told, requests, streams.uniforms))))
 
 
 def _config(scenario: Scenario, task: WindowTask, replicas: int) -> ServiceConfig:

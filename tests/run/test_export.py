@@ -86,7 +86,21 @@ def test_the_statistics_are_those_of_the_benchmark(served: Result) -> None:
     assert result["request_goodput"] == pytest.approx(good / result["duration"], rel=1e-6)
     assert result["output_throughput"] == pytest.approx(outputs.sum() / result["duration"])
     assert result["mean_itl_ms"] == pytest.approx((latencies - ttfts).sum() / (outputs - 1).sum() * 1e3, rel=1e-6)
+    gaps = np.concatenate(result["itls"])
+    assert [len(each) for each in result["itls"]] == (outputs - 1).tolist()
+    assert np.array([sum(each) for each in result["itls"]]) == pytest.approx(latencies - ttfts, rel=1e-9)
+    assert result["median_itl_ms"] == pytest.approx(np.median(gaps) * 1e3, rel=1e-9)
+    assert result["p99_itl_ms"] == pytest.approx(np.percentile(gaps, 99) * 1e3, rel=1e-9)
+
+
+def test_gaps_that_were_not_kept_are_left_out(served: Result) -> None:
+    """Goal: no list of gaps that holds only some. Method: the gaps of one request blank."""
+    table = served.tables["requests"].copy()
+    table.loc[7, "gaps_ns"] = pd.NA
+    result = json.loads(export_text({"requests": table}, "vllm"))
     assert "itls" not in result
+    assert "p99_itl_ms" not in result
+    assert result["mean_itl_ms"] > 0
 
 
 def test_prefixes_come_back(sessions: Result, tmp_path: Path) -> None:
@@ -119,7 +133,7 @@ def test_blocks_of_other_sizes_become_blocks_of_512(size: int, shared: int) -> N
     texts = [" ".join(map(str, [*range(common), *range(own, own + blocks - common)])) for own in (100, 200)]
     row = {"service": "x", "arrival_ns": 0, "input_tokens": 3000, "output_tokens": 2, "first_token_ns": None,
            "last_token_ns": None, "tokens": 0, "status": "refused", "replica": -1, "evictions": 0,
-           "prefix_block_tokens": size}  # fmt: skip
+           "prefix_block_tokens": size, "gaps_ns": None}  # fmt: skip
     table = REQUESTS.make([row | {"request": n, "prefix_blocks": text} for n, text in enumerate(texts)])
     first, second = (json.loads(line)["hash_ids"] for line in export_text({"requests": table}, "mooncake").splitlines())
     assert [a == b for a, b in zip(first, second, strict=True)] == [True] * shared + [False] * (6 - shared)
@@ -128,7 +142,7 @@ def test_blocks_of_other_sizes_become_blocks_of_512(size: int, shared: int) -> N
 def test_requests_that_failed_are_told(tmp_path: Path) -> None:
     """Goal: refused and unfinished requests are failures for vLLM, and are no times. Method: one of each."""
     base = {"service": "x", "input_tokens": 7, "output_tokens": 3, "replica": 0, "evictions": 0,
-            "prefix_blocks": None, "prefix_block_tokens": None}  # fmt: skip
+            "prefix_blocks": None, "prefix_block_tokens": None, "gaps_ns": ""}  # fmt: skip
     rows = [
         base | {"request": 0, "arrival_ns": 0, "first_token_ns": 5 * 10**8, "last_token_ns": 10**9, "tokens": 3,
                 "status": "completed"},
