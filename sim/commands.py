@@ -24,6 +24,7 @@ from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.simulation import Progress, context_of, run_into, stored_result
 from sim.studies.availability import replication_count, replication_rows, sample_histories
 from sim.studies.delivered import delivered_count, delivered_sizes, sample_delivered
+from sim.studies.large_job import large_job_count, large_job_rows, sample_large_job
 from sim.studies.operations import operations_count, operations_rows, sample_operations
 from sim.tables import text_of_setting
 from topology.errors import refuse
@@ -239,8 +240,10 @@ def replay_command(run: Path, point: int, replication: int, as_json: bool) -> in
     if point >= len(points):
         raise refuse("--point", f"the run has points 0 to {len(points) - 1}", "write one of them")
     if "replications" not in tables:
-        what = "the run has no replications to be replayed: no availability, delivered or operations"
-        raise refuse(str(run), what, "name a run with `study.availability`, `study.delivered` or `study.operations`")
+        what = "the run has no replications to be replayed: no availability, delivered, operations or large job"
+        raise refuse(
+            str(run), what, "name a run with `study.availability`, `.delivered`, `.operations` or `.large_job`"
+        )
     rows = replayed_rows(points[point].scenario, replication)
     stored = _rows_of_point(tables["replications"], points[point])
     same = True
@@ -293,6 +296,9 @@ def replayed_rows(scenario: Scenario, replication: int) -> list[dict[str, Any]]:
     if study.operations is not None and replication < operations_count(setup):
         months = [sample_operations(setup, replication)]
         rows += operations_rows(setup, months, host_availability_of(setup, samples))["replications"]
+    if study.large_job is not None and replication < large_job_count(setup):
+        one = [sample_large_job(setup, replication)]
+        rows += large_job_rows(setup, one, host_availability_of(setup, samples), replication)["replications"]
     if not rows:
         raise refuse("--replication", f"the point has no replication {replication}", "write a smaller number")
     return rows

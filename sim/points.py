@@ -36,9 +36,11 @@ from sim.studies.delivered import (
     logged_hosts_up,
     sample_delivered,
 )
+from sim.studies.draws import failures_digest
 from sim.studies.large_job import large_job_count, large_job_rows, sample_large_job
 from sim.studies.operations import operations_count, operations_rows, sample_operations
 from sim.studies.promise import cliff_row, promise_rows
+from sim.studies.service_replications import service_replication_rows
 from sim.studies.service_rows import serving_rows
 from sim.studies.serving import ServingOutcome, serving_study
 from sim.summary import summary_rows
@@ -90,7 +92,9 @@ class PointRunner:
             if operated[number]:
                 before |= operations_rows(setup, operated[number], hosts[number])
             if large[number]:
-                before["large_job"] = large_job_rows(setup, large[number], hosts[number])
+                rows = large_job_rows(setup, large[number], hosts[number])
+                before["large_job"] = rows["large_job"]
+                before["replications"] = before.get("replications", []) + rows["replications"]
             stages = [[0, *stage] for sample in operated[number][:1] for stage in sample.stages]
             result = _point_result(point, setup, samples, before, delivered[number], serving, stages)
             if operated[number]:
@@ -187,10 +191,13 @@ def _point_result(
         replicas = _replicas(setup, samples)
         for name, more in serving_rows(setup, serving, replicas, host).items():
             rows.setdefault(name, []).extend(more)
+        rows["service_replications"] = service_replication_rows(setup, serving, replicas, host)
     rows["summary"] = summary_rows(point.scenario.name, point.index, setup.fabric.value, rows)
     settings = dict(point.settings)
     tables = {name: make_table(name, found, settings) for name, found in rows.items() if found}
     draws = hashlib.sha256("".join(sample.failure_draws for sample in samples).encode()).hexdigest()[:16]
+    if not samples:
+        draws = failures_digest(setup)
     stages = [[chips, *stage] for chips, own in delivered.items() for stage in own[0].stages] + stages
     values = {"host_availability": host, "failure_draws": draws, "stages": stages}
     return PointResult(index=point.index, tables=tables, values=values)

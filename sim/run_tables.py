@@ -47,12 +47,12 @@ AVAILABILITY = TableSpec(
 )
 REPLICATIONS = TableSpec(
     "replications",
-    "replication of one availability estimate, or of one measure of a pod in operation",
+    "replication of one availability estimate, or of one measure of a pod in operation or of a very large job",
     (
         FABRIC,
         HOST,
         CHIPS_OR_NONE,
-        Column("form", DType.TEXT, "", "expected, expected_with_light, delivered, or a measure of operations"),
+        Column("form", DType.TEXT, "", "expected, expected_with_light, delivered, or a measure of jobs"),
         Column("replication", DType.INT, "", "number of the history (of the shuffle, for a log)"),
         Column("value", DType.FLOAT, "of the form", "value of the form in this history alone; NaN: nothing to measure"),
     ),
@@ -66,7 +66,7 @@ DIFFERENCES = TableSpec(
         Column("against", DType.TEXT, "", "what is subtracted: the static fabric, or the first value of the key"),
         HOST,
         CHIPS_OR_NONE,
-        Column("form", DType.TEXT, "", "expected, expected_with_light, delivered, or a measure of operations"),
+        Column("form", DType.TEXT, "", "expected, expected_with_light, delivered, or a measure of jobs"),
         Column("difference", DType.FLOAT, "of the form", "mean over replications of the paired differences"),
         Column("ci_low", DType.FLOAT, "of the form", "lower end of the paired 95 % t-interval"),
         Column("ci_high", DType.FLOAT, "of the form", "upper end of the paired 95 % t-interval"),
@@ -106,6 +106,18 @@ SERVICES = TableSpec(
         *IN_UNIT,
         Column("n", DType.INT, "", "replications behind the estimate"),
         BETTER,
+    ),
+)
+SERVICE_REPLICATIONS = TableSpec(
+    "service_replications",
+    "replication of one measure of a service",
+    (
+        FABRIC,
+        HOST,
+        SERVICE,
+        MEASURE,
+        Column("replication", DType.INT, "", "number k of n: windows, histories and losses k, k + n, k + 2 n, ..."),
+        Column("value", DType.FLOAT, "of the measure", "the measure from these alone; NaN: nothing to measure"),
     ),
 )
 SLICE_SIZES = TableSpec(
@@ -300,6 +312,7 @@ SPECS = {
         PROMISE,
         CLIFF,
         SERVICES,
+        SERVICE_REPLICATIONS,
         SLICE_SIZES,
         LEDGER,
         CHIP_HOURS,

@@ -37,6 +37,7 @@ from sim.run_folder import (
 from sim.run_tables import SPECS
 from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.studies.availability import replication_count
+from sim.studies.draws import streams_digest
 from sim.summary import judge_expectations
 from sim.tables import text_of_setting
 from sim.timeline import chrome_trace
@@ -278,6 +279,7 @@ def _manifest(
         "inputs": input_digests(points),
         "tables": {name: table_digest(table) for name, table in tables.items()},
         "failure_draws": {str(result.index): result.values["failure_draws"] for result in results},
+        "streams": streams_digest([build_setup(point.scenario) for point in points]),
         "settings": [list(setting) for setting in effective_settings(scenario)],
         "limits": {
             service.name: {

@@ -26,8 +26,19 @@ def sample_large_job(setup: Setup, replication: int) -> LargeJobRun:
     return play_large_job(study.job, setup.streams(replication))
 
 
-def large_job_rows(setup: Setup, runs: Sequence[LargeJobRun], host_availability: float) -> list[Row]:
-    """Rows of the table `large_job`: means over runs with 95 % intervals."""
+def large_job_rows(
+    setup: Setup, runs: Sequence[LargeJobRun], host_availability: float, first: int = 0
+) -> dict[str, list[Row]]:
+    """Rows of the table `large_job`, means over runs with 95 % intervals, and of every run in `replications`.
+
+    `first` is the number of the first of `runs`.
+    """
     place = {"fabric": setup.fabric.value, "host_availability": host_availability}
     values = {name: [getattr(run, name.removeprefix("large_job_")) for run in runs] for name in LARGE_JOB_MEASURES}
-    return [place | row for row in rows_of_measures(LARGE_JOB_MEASURES, values.__getitem__)]
+    means = rows_of_measures(LARGE_JOB_MEASURES, values.__getitem__)
+    singles = [
+        {"slice_chips": None, "form": form, "replication": number, "value": value}
+        for form, own in values.items()
+        for number, value in enumerate(own, start=first)
+    ]
+    return {"large_job": [place | row for row in means], "replications": [place | row for row in singles]}

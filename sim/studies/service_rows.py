@@ -175,7 +175,8 @@ def serving_rows(
     return rows
 
 
-def _measures(weighted: Weighted) -> dict[str, Estimate]:
+def service_measures(weighted: Weighted) -> dict[str, Estimate]:
+    """Every measure of one service by name."""
     outcome, section = weighted.outcome, weighted.outcome.section
     in_time, missed = weighted.mean_of(lambda window: window.measures.tokens_in_time), weighted.missed_share()
     in_time = _estimate(max(0.0, in_time.value - missed.value), math.hypot(_half(in_time), _half(missed)), in_time.n)
@@ -247,7 +248,7 @@ def _verdict_of(outcome: ServiceOutcome, replicas: int) -> QueueVerdict:
 
 def _measure_rows(weighted: Weighted) -> list[Row]:
     rows: list[Row] = []
-    for measure, estimate in _measures(weighted).items():
+    for measure, estimate in service_measures(weighted).items():
         better = "higher" if measure in HIGHER else "lower" if measure in LOWER else None
         bounds = [None if math.isnan(bound) else bound for bound in (estimate.ci_low, estimate.ci_high)]
         row: Row = {"measure": measure, "unit": SERVICE_UNITS[measure], "value": estimate.value, "n": estimate.n}

@@ -1,0 +1,57 @@
+"""Measures of services replication by replication, so that two runs can be compared with an error.
+
+The windows, losses and histories behind a measure are dealt into n groups: group k of n holds numbers k, k + n,
+k + 2 n, ... of each. Every measure is computed from each group alone, so a replication carries all of its randomness.
+What does not vary between them (a capacity, a load curve's knee) has the same value in every one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sim.build import Setup
+from sim.metrics.replicas import ReplicaTimes
+from sim.studies.service_rows import service_measures, weighted_services
+from sim.studies.serving import ServiceOutcome, ServingOutcome
+
+Row = dict[str, Any]
+
+
+def groups_of(outcome: ServingOutcome, replicas: ReplicaTimes | None) -> int:
+    """Number of groups: as many as there are windows, or histories where there are fewer of those (but not one)."""
+    windows = min(len(service.steady[0]) for service in outcome.services)
+    histories = 1 if replicas is None else len(replicas.time_us)
+    return windows if histories == 1 else min(windows, histories)
+
+
+def group_of(
+    outcome: ServingOutcome, replicas: ReplicaTimes | None, number: int, groups: int
+) -> tuple[ServingOutcome, ReplicaTimes | None]:
+    """Windows, losses and histories of one group; a single history, or losses too few to be dealt, are in every one."""
+
+    def dealt(service: ServiceOutcome) -> ServiceOutcome:
+        steady = tuple(windows[number::groups] for windows in service.steady)
+        return replace(service, steady=steady, losses=service.losses[number::groups] or service.losses)
+
+    own = replicas
+    if replicas is not None and len(replicas.time_us) > 1:
+        own = replace(
+            replicas, time_us=replicas.time_us[number::groups], losses=replicas.losses[number::groups]
+        )  # fmt: skip
+    return ServingOutcome(services=tuple(map(dealt, outcome.services))), own
+
+
+def service_replication_rows(
+    setup: Setup, outcome: ServingOutcome, replicas: ReplicaTimes | None, host_availability: float
+) -> list[Row]:
+    """Rows of the table `service_replications` for one sweep point."""
+    place: Row = {"fabric": setup.fabric.value, "host_availability": host_availability}
+    groups = groups_of(outcome, replicas)
+    rows: list[Row] = []
+    for number in range(groups):
+        for weighted in weighted_services(setup, *group_of(outcome, replicas, number, groups)):
+            named = place | {"service": weighted.outcome.section.name, "replication": number}
+            measures = service_measures(weighted)
+            rows += [named | {"measure": name, "value": estimate.value} for name, estimate in measures.items()]
+    return rows
