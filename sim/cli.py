@@ -82,7 +82,7 @@ def run_scenario(
         raise typer.BadParameter("--resume needs --out DIR, the folder to go on with")
     from sim.executors import open_helper
 
-    with open_helper(workers, "sim.report.plots") as helper:
+    with open_helper(workers, "sim.report.plots", "get_ready") as helper:
         from sim.cli_scenarios import load_all
 
         load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported

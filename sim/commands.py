@@ -64,8 +64,8 @@ def run_command(
             say(f"{place}: finished already, nothing to do")
         if not as_json:
             _print_result(result)
-    documents = [_document(result) for result in results]
     if as_json:
+        documents = [_document(result) for result in results]
         say_json(documents[0] if len(documents) == 1 else {"runs": documents})
     return ExitStatus.DONE if all(result.met_expectations for result in results) else ExitStatus.FAILED
 

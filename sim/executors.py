@@ -51,8 +51,8 @@ def open_executor(workers: int | None) -> Iterator[Executor | None]:
 
 
 @contextmanager
-def open_helper(workers: int | None, module: str) -> Iterator[Executor | None]:
-    """A process that imports `module` while this one goes on, ready for tasks that need it.
+def open_helper(workers: int | None, module: str, function: str) -> Iterator[Executor | None]:
+    """A process that imports `module` and calls its `function` while this one goes on, ready for tasks that need it.
 
     Open it before anything large is imported here, so that it starts at once and both cores are busy from then on. None
     for one worker, and where pandas is here already: then there is nothing to gain.
@@ -61,12 +61,12 @@ def open_helper(workers: int | None, module: str) -> Iterator[Executor | None]:
         yield None
         return
     with _pool(1) as pool:
-        pool.submit(_import, module)
+        pool.submit(_get_ready, module, function)
         yield pool
 
 
-def _import(module: str) -> None:
-    importlib.import_module(module)
+def _get_ready(module: str, function: str) -> None:
+    getattr(importlib.import_module(module), function)()
 
 
 @contextmanager

@@ -12,13 +12,10 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from sim.disk_cache import routes_cache
 from sim.machine import Machine
 from sim.policies import RecoveryPolicy
 from sim.trace import FULL_SPEED_PPM
 from topology.pod import CHIPS_PER_CUBE, DIMENSIONS, POSITIONS_PER_FACE
-from topology.routing.degraded import degradation
-from topology.routing.faults import dead_links_of_switch
 from topology.shape import Shape, shape_of_chips
 
 POSITION = 5
@@ -28,6 +25,10 @@ _LEAST_PPM = 1
 @lru_cache(maxsize=1024)
 def kept_share(shape: Shape, dimension: int, traffic: str) -> float:
     """Share of its traffic that a slice keeps with one switch of a dimension dead; 0 where there is no way round."""
+    from sim.disk_cache import routes_cache
+    from topology.routing.degraded import degradation  # most runs need no routes
+    from topology.routing.faults import dead_links_of_switch
+
     left = degradation(shape, dead_links_of_switch(shape, dimension, POSITION), cache=routes_cache())
     if not left.routed:
         return 0.0

@@ -26,7 +26,7 @@ from sim.report.operations import recovery_waterfall as recovery_waterfall
 from sim.report.operations import wait_over_load as wait_over_load
 from sim.report.rendering import Rendering
 from sim.report.story import failure_story as failure_story
-from sim.report.style import Panels, png_bytes, svg_text
+from sim.report.style import Panels, empty_panels, png_bytes, svg_text
 from sim.report.variants import opening, variants_of
 
 Draw = Callable[..., Panels]
@@ -141,6 +141,18 @@ def render_pictures(tables: Tables, limits: Mapping[str, ServiceLimits], workers
         )
         for name, (svg, png), (narrow_svg, _) in zip(names, wide, narrow_ones, strict=True)
     ]
+
+
+def get_ready() -> None:
+    """Load what the first picture of a process else waits for: fonts, and all that matplotlib loads when it is used."""
+    figure = empty_panels("words").figure
+    axes = figure.add_subplot()
+    axes.set_title("Title", loc="left")
+    axes.plot([1.0, 2.0], [1.0, 2.0], marker="o", label="line")
+    axes.set_xscale("log", base=2)
+    axes.legend()
+    svg_text(figure)
+    png_bytes(figure)
 
 
 def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits], narrow: bool) -> tuple[str, bytes]:
