@@ -38,7 +38,7 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[ExitStatus,
         return ExitStatus.BAD_INPUT, [_one_line(str(fault)) for fault in error.faults]
     if isinstance(error, KeyboardInterrupt):
         return ExitStatus.INTERRUPTED, [
-            "interrupted: what was finished is kept; `--resume` with the same `--out` goes on"
+            "interrupted: sweep points that were finished are kept; `--resume` with the same `--out` goes on"
         ]
     if isinstance(error, BrokenPipeError):
         return ExitStatus.ENVIRONMENT, []

@@ -162,9 +162,13 @@ def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits], nar
 
 
 def pictures_of(tables: Tables) -> list[str]:
-    """Names of the pictures for which the run has a table."""
+    """Names of the pictures for which the run has a table with something to draw."""
     names = [name for name, (table, _, _) in DRAWINGS.items() if not is_absent(tables, table)]
-    return [name for name in names if name != "wait" or load_key(tables["operations"]) is not None]
+    if "wait" in names and load_key(tables["operations"]) is None:
+        names.remove("wait")
+    if "promise" in names and not tables["promise"]["cubes"].notna().any():
+        names.remove("promise")
+    return names
 
 
 def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ import pytest
 
 from sim.report.context import ReportContext
 from sim.report.page import render_page
+from sim.report.plots import pictures_of
 from sim.report.sentences import answer_sentences, sentence
 from sim.report.service_sentences import bigger_words, queue_words, service_lines, size_sentences, smallest_slice_words
 from sim.report.terminal import availability_table_text
@@ -57,12 +58,14 @@ def test_worse_than_static_is_said_too() -> None:
 
 
 def test_unknown_cubes_are_called_unknown() -> None:
-    """Goal: a blank is not a number. Method: blank one fabric's cubes, then all."""
+    """Goal: a blank is not a number, and no picture. Method: blank one fabric's cubes, then all."""
     promise = closed.promise(hosts=(0.99,), sizes=(64,))
     promise.loc[promise["fabric"] == "static_aligned", "cubes"] = pd.NA
     assert "for static ones this run gives no number" in sentence({"promise": promise})
     promise["cubes"] = pd.array([pd.NA] * len(promise), dtype="Int64")
-    assert "is not known here" in sentence({"promise": promise})
+    assert "is not known here: no closed form holds (`opticube size --scenario`" in sentence({"promise": promise})
+    assert pictures_of({"promise": promise}) == []
+    assert pictures_of({"promise": closed.promise(hosts=(0.99,), sizes=(64,))}) == ["promise"]
 
 
 def test_without_tables_the_answer_says_so() -> None:

@@ -176,7 +176,7 @@ def test_ctrl_c_of_a_run_with_workers(tmp_path: Path, machine_file: Path) -> Non
     assert time.monotonic() - began < 5.0
     assert process.returncode == 3
     assert "Traceback" not in errors
-    assert errors.splitlines()[-1].startswith("interrupted: what was finished is kept")
+    assert errors.splitlines()[-1].startswith("interrupted: sweep points that were finished are kept")
 
 
 def test_fabrics_see_the_same_failures(machine: Result) -> None:

@@ -399,7 +399,7 @@ def test_termination_is_an_interruption(tmp_path: Path, machine_file: Path) -> N
     assert time.monotonic() - began < 5.0
     assert process.returncode == 3
     assert errors.splitlines()[-1] == (
-        "interrupted: what was finished is kept; `--resume` with the same `--out` goes on"
+        "interrupted: sweep points that were finished are kept; `--resume` with the same `--out` goes on"
     )
     assert every_name(out) == [".lock", "scenario.yaml"]
 
