@@ -50,14 +50,18 @@ def without(document: Document, path: KeyPath, place: str) -> Document:
     return changed
 
 
-def swept_overrides(swept: Iterable[str], overrides: Sequence[str]) -> list[Fault]:
-    """A fault for every override that would change nothing, since its key is among the `swept` ones."""
+def swept_overrides(swept: Iterable[tuple[str, str]], overrides: Sequence[str]) -> list[Fault]:
+    """A fault for every override that would change nothing, since the sweep sets its key.
+
+    `swept`: names under `sweep`, each with a key that it sets (itself, or one of its levels').
+    """
     faults: list[Fault] = []
     for override in overrides:
         path = split_key(override.partition("=")[0].strip())
-        for key in swept:
+        for name, key in swept:
             if path[0] != "sweep" and path[: len(split_key(key))] == split_key(key):
-                write = f"set sweep.{key}, for example `--set 'sweep.{key}=[...]'`"
+                example = "[...]" if name == key else "{...}"
+                write = f"set sweep.{name}, for example `--set 'sweep.{name}={example}'`"
                 faults.append(Fault(f"--set {override}", f"{key} is swept, so this would change nothing", write))
     return faults
 

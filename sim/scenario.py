@@ -28,22 +28,20 @@ from pydantic import Field, ValidationError
 
 from sim import own_catalogue, scenario_clients, scenario_jobs, scenario_parts, scenario_services
 from sim.job_policies import NoCheckpoints, SparesPolicy
-from sim.overrides import apply_overrides, split_key, swept_overrides, with_value
+from sim.overrides import apply_overrides, swept_overrides
 from sim.own_catalogue import Catalogue, ChipSection, ModelSection, Name, catalogue_with
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
-from sim.quantities import AdviceError, parse_quantity
+from sim.quantities import parse_quantity
 from sim.repair_policies import MaintenancePolicy
 from sim.scenario_checks import check_points, check_scenario
 from sim.scenario_faults import fault_at, faults_of, nearest
 from sim.scenario_jobs import Checkpoints, JobsSection, SchedulingSection
 from sim.scenario_parts import Expectation, FailuresSection, PodSection, RunSection, Section, StudySection
 from sim.scenario_services import ServingSection
-from sim.strict_yaml import Document, KeyPath, parse_document, read_bytes, scalar_value
+from sim.strict_yaml import Document, parse_document, read_bytes, scalar_value
+from sim.sweep_axes import Axis, axes_of, with_settings
 from topology.errors import Fault, InputError, refuse
 from topology.units import Unit
-
-POINTS_MAX = 2_000
-"""Most sweep points of one scenario."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -75,9 +73,12 @@ class Scenario(Section):
     """What jobs with work save, and when."""
     spares: SparesPolicy = SparesPolicy()
     """Cubes that are kept for jobs that lose some."""
-    sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, dict[str, Any]]] = Field(
+        default_factory=dict
+    )
     """Keys and the lists of values they take, such as `{pod.fabric: [reconfigurable, any_host]}`: every combination is
-    one point, the first key slowest."""
+    one point, the first key slowest. A name of your own may hold named levels that set several keys at once, such as
+    `{data: {poor: {KEY: VALUE}, good: {KEY: VALUE}}}`."""
     study: StudySection = StudySection()
     """What is asked of the machine."""
     serving: ServingSection | None = None
@@ -127,14 +128,15 @@ def load_scenario(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Sc
 def scenario_of(document: Document, overrides: Sequence[str] = ()) -> Scenario:
     """Build and check the scenario of a parsed document."""
     document = apply_overrides(document, overrides)
-    keys = _sweep_of(document)
-    faults = swept_overrides(keys, overrides)
+    axes = _sweep_of(document)
+    faults = swept_overrides([(axis.key, key) for axis in axes for key in axis.sets], overrides)
     if faults:
         raise InputError(faults)
     if "sweep" in document.data:
-        document = Document(document.source, {**document.data, "sweep": keys}, document.places)
-    scenario = _validated(_with_settings(document, keys, tuple(0 for _ in keys)))
-    points = list(_points(document, keys))
+        kept = {axis.key: document.data["sweep"][axis.key] for axis in axes}
+        document = Document(document.source, {**document.data, "sweep": kept}, document.places)
+    scenario = _validated(_with_settings(document, axes, [0] * len(axes)))
+    points = list(_points(document, axes))
     faults = check_points(scenario, [point.scenario for point in points], document)
     if faults:
         raise InputError(faults)
@@ -148,10 +150,10 @@ def expand(scenario: Scenario) -> list[Point]:
     return list(_points(document, _sweep_of(document)))
 
 
-def resweep(scenario: Scenario, keys: Mapping[str, Sequence[object]]) -> Scenario:
-    """The same scenario swept over other keys; raises InputError where a key or a value is wrong."""
+def resweep(scenario: Scenario, keys: Mapping[str, Sequence[object] | Mapping[str, object]]) -> Scenario:
+    """The same scenario swept over other keys, or named levels; raises InputError where a key or a value is wrong."""
     data = scenario.model_dump(mode="json", exclude_unset=True)
-    data["sweep"] = {key: list(values) for key, values in keys.items()}
+    data["sweep"] = {key: values if isinstance(values, Mapping) else list(values) for key, values in keys.items()}
     return scenario_of(Document(scenario.name, data))
 
 
@@ -227,70 +229,28 @@ def _content(path_or_name: str | Path) -> tuple[bytes, str]:
     return read_bytes(Path(text)), text
 
 
-def _sweep_of(document: Document) -> dict[str, list[Any]]:
-    """The swept keys and their values, a null taking a key out; refuses what is no list, and too many points."""
-    sweep = document.data.get("sweep")
-    if sweep is None:
-        return {}
-    if not isinstance(sweep, dict):
-        what = "this is not a mapping of keys to lists"
-        raise InputError(
-            fault_at(document, ("sweep",), what, "write for example `pod.fabric: [reconfigurable, any_host]`")
-        )
-    sweep = {key: values for key, values in sweep.items() if values is not None}
-    faults: list[Fault] = []
-    for key, values in sweep.items():
-        path: KeyPath = ("sweep", key)
-        if not isinstance(values, list) or not values:
-            faults.append(fault_at(document, path, "this is not a list of values", f"write `{key}: [value, value]`"))
-        elif any(values.count(value) > 1 for value in values):
-            faults.append(fault_at(document, path, "a value is given twice", "keep one of the two"))
-        if key.split(".")[0] in ("sweep", "name", "expect", "description"):
-            faults.append(
-                fault_at(document, path, f"`{key}` can not be swept", "sweep a key of the machine or the study")
-            )
-        holders = [other for other in sweep if other != key and _holds(other, key)]
-        what = f"`{', '.join(holders)}`, which holds this key, is swept too"
-        faults.extend(fault_at(document, path, what, "sweep one of them") for _ in holders[:1])
+def _sweep_of(document: Document) -> list[Axis]:
+    """The axes of a document's sweep; see `axes_of`."""
+    return axes_of(document, list(Scenario.model_fields))
+
+
+def _with_settings(document: Document, axes: Sequence[Axis], choice: Sequence[int]) -> Document:
+    """The document with value number `choice[i]` of the i-th axis in its place."""
+    chosen, faults = with_settings(document, axes, choice)
     if faults:
+        _validated(chosen)  # a section of the wrong type is the better complaint
         raise InputError(faults)
-    points = 1
-    for values in sweep.values():
-        points *= len(values)
-    if points > POINTS_MAX:
-        what = f"the sweep has {points:,} points"
-        raise InputError(fault_at(document, ("sweep",), what, f"write at most {POINTS_MAX:,}"))
-    return sweep
+    return chosen
 
 
-def _holds(outer: str, inner: str) -> bool:
-    """Whether the value of the key `outer` contains that of `inner`."""
-    return split_key(inner)[: len(split_key(outer))] == split_key(outer)
-
-
-def _with_settings(document: Document, sweep: Mapping[str, list[Any]], choice: tuple[int, ...]) -> Document:
-    """The document with value number `choice[i]` of the i-th swept key in its place."""
-    faults: list[Fault] = []
-    for (key, values), index in zip(sweep.items(), choice, strict=True):
-        path: KeyPath = ("sweep", key)
-        try:
-            document = with_value(document, split_key(key), values[index], document.place((*path, index)))
-        except AdviceError as advice:
-            faults.append(fault_at(document, path, advice.what, advice.write))
-    if faults:
-        _validated(document)  # a section of the wrong type is the better complaint
-        raise InputError(faults)
-    return document
-
-
-def _points(document: Document, sweep: Mapping[str, list[Any]]) -> Iterator[Point]:
+def _points(document: Document, axes: Sequence[Axis]) -> Iterator[Point]:
     """All points, validated and checked one by one; faults of all of them are raised together, each once."""
     faults: dict[str, Fault] = {}
     points: list[Point] = []
-    choices = itertools.product(*(range(len(values)) for values in sweep.values()))
+    choices = itertools.product(*(range(len(axis.values)) for axis in axes))
     for index, choice in enumerate(choices):
-        chosen = _with_settings(document, sweep, choice)
-        settings = {key: values[at] for (key, values), at in zip(sweep.items(), choice, strict=True)}
+        chosen = _with_settings(document, axes, choice)
+        settings = {axis.key: axis.values[at] for axis, at in zip(axes, choice, strict=True)}
         data = {key: value for key, value in chosen.data.items() if key not in ("sweep", "expect")}
         single = Document(chosen.source, data, chosen.places)
         try:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
 from sim.scenario_parts import Count, kind_or
+from topology.shape import Shape
 from topology.units import BytesPerSecond, Unit
+from workloads.catalogue.chip import Chip, Interconnect
+from workloads.collectives import SliceNetwork, circuit_slice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +41,14 @@ class StaticSection:
 @dataclass(frozen=True, kw_only=True)
 class DisaggregatedSection:
     """The slice of a replica is cut along its longest side into equal parts, each with the whole model: some compute
-    prompts, the others decode; KV moves between them."""
+    prompts, the others decode; KV moves between them, `over` the network, each part a slice of its own whose axes wrap
+    around, or over ICI inside the one slice, whose parts are open along the side that was cut."""
 
     kind: Literal["disaggregated"] = "disaggregated"
     parts: Annotated[int, Field(ge=2, le=64)] = 2
     prefill_parts: Annotated[int, Field(ge=1, le=63)] = 1
-    link: BytesPerSecond
+    over: Literal["network", "ici"] = "network"
+    link: BytesPerSecond | None = None
     budget: Count | None = None
 
 
@@ -53,3 +59,37 @@ BatchingSection = Annotated[
     | Annotated[DisaggregatedSection, Tag("disaggregated")],
     kind_or("continuous"),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of the slice of a disaggregated replica: its sides, and chips on each of the two faces that are cut."""
+
+    axes: tuple[int, int, int]
+    cut_axis: int
+
+    @classmethod
+    def of(cls, shape: Shape, parts: int) -> Part | None:
+        """A slice of `shape` cut into `parts` along its longest side; None where that is no whole number of chips."""
+        sides = list(shape.dimensions)
+        longest = max(range(3), key=lambda axis: (sides[axis], axis))
+        sides[longest], rest = divmod(sides[longest], parts)
+        return None if rest else cls(axes=(sides[0], sides[1], sides[2]), cut_axis=longest)
+
+    def network(self, over: Literal["network", "ici"], whole: Shape) -> SliceNetwork:
+        """Its circuits: a slice of its own, or what a slice of shape `whole` leaves it, open along the cut."""
+        own = circuit_slice(self.axes)
+        if over == "network":
+            return own
+        wraps = circuit_slice(whole.dimensions).wraps
+        return replace(own, wraps=tuple(wrap and axis != self.cut_axis for axis, wrap in enumerate(wraps)))
+
+    def link_bytes_per_s(self, over: Literal["network", "ici"], chip: Chip) -> float | None:
+        """What the links of the part carry to another, one way: those of both faces, or the network of all its chips;
+        None where no source tells the network of the chip, or its chips are not on a torus."""
+        chips = math.prod(self.axes)
+        if over == "network":
+            return None if chip.network_bytes_per_s is None else chips * chip.network_bytes_per_s
+        if chip.interconnect is not Interconnect.TORUS:
+            return None
+        return 2 * (chips // self.axes[self.cut_axis]) * chip.link_bytes_per_s

@@ -24,7 +24,7 @@ from topology.errors import Fault, InputError
 from topology.fabric import Fabric
 from topology.pod import HOSTS_PER_CUBE, POD_GENERATIONS, AnyPod, FlatPod
 from topology.shape import parse_shape
-from workloads.collectives import circuit_slice, gather_bytes_per_s
+from workloads.collectives import gather_bytes_per_s
 from workloads.kv_cache import Contiguous, require_fit
 from workloads.load.laws import AzureConversation
 from workloads.load.replay import TraceRequests
@@ -314,15 +314,17 @@ def _fits(service: ServiceSection, path: KeyPath, pod: AnyPod, used: int) -> Ite
 
 def _memory(service: ServiceSection, path: KeyPath, known: Catalogue) -> Iterator[Problem]:
     """Weights and one longest request must fit the memory of a slice; a trace is read for its longest request."""
-    part = service.part_of(service.shape())
-    if service.model not in known.models or service.chip not in known.chips or part is None:
+    network = service.network_of(service.shape())
+    if service.model not in known.models or service.chip not in known.chips or network is None:
         return
     if service.activation_reserve >= service.utilisation:
         yield (*path, "activation_reserve"), "the reserve leaves nothing of `utilisation`", "write a smaller share"
         return
     key = "slice" if service.slice is not None else "slice_chips"
-    network = circuit_slice(part)
     model, chip = known.models[service.model], known.chips[service.chip]
+    if service.parts > 1 and service.link_of(service.shape(), chip) is None:
+        what = f"no source tells how much {chip.name} moves between parts"
+        yield (*path, "batching", "link"), what, "write such as `link: 400 GB/s`"
     try:
         gather_bytes_per_s(chip, network)
         require_fit(model, chip, network, service.longest_reserved_tokens, service.memory())

@@ -100,7 +100,9 @@ MEANINGS = {
     "StaticSection.wait": "A batch that is not full begins when its head has waited so long since its arrival.",
     "DisaggregatedSection.parts": "Parts of the slice; its longest side must be a multiple of it.",
     "DisaggregatedSection.prefill_parts": "Parts that compute prompts; the others decode.",
-    "DisaggregatedSection.link": "What the links of one part carry to another, one way, such as `400 GB/s`.",
+    "DisaggregatedSection.over": "Between slices of their own over the `network`, or inside one slice over `ici`.",
+    "DisaggregatedSection.link": "What the links of one part carry to another, one way, such as `400 GB/s`; left out: "
+    "the network of its chips, or the ICI links of its two cut faces.",
     "DisaggregatedSection.budget": "Most prompt tokens of one pass; whole prompts where it is left out.",
     "SharedPrefix.groups": "Number of different beginnings.",
     "SharedPrefix.tokens": "Length of each, in tokens.",

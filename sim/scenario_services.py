@@ -14,14 +14,17 @@ from sim.scenario_batching import (
     ChunkedPrefillSection,
     ContinuousSection,
     DisaggregatedSection,
+    Part,
     StaticSection,
 )
 from sim.scenario_clients import AdmissionSection, ClientsSection
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
+from workloads.catalogue.chip import Chip
+from workloads.collectives import SliceNetwork
 from workloads.costs.layouts import Attention, Layout
-from workloads.kv_cache import Contiguous, MemorySettings, Paged, PrefixSharing
+from workloads.kv_cache import Contiguous, MemorySettings, Paged, PrefixSharing, blocks_for
 from workloads.load.laws import (
     AzureConversation,
     DiurnalRequests,
@@ -217,6 +220,9 @@ class ServiceSection(Section):
     """The same for passes with prompt tokens; the fastest of all where it is left out."""
     attention: Attention = Attention.HEADS_X_BATCH
     """How keys and values of a decode step are spread over chips: `heads`, `batch`, `heads_x_batch`, `context`."""
+    scores: Literal["on_chip", "in_memory"] = "on_chip"
+    """Where attention keeps its scores: `on_chip` in tiles (FlashAttention), or `in_memory`, as naive kernels do: all
+    scores of a prompt, not the causal half, written and read twice."""
     weights: Literal["bf16", "int8", "fp8"] = "bf16"
     """Number format of the weights."""
     kv: Literal["bf16", "int8", "fp8"] = "bf16"
@@ -266,12 +272,25 @@ class ServiceSection(Section):
         """Parts of the slice of a replica, each of which the token kernel knows as a replica."""
         return self.batching.parts if isinstance(self.batching, DisaggregatedSection) else 1
 
-    def part_of(self, shape: Shape) -> tuple[int, int, int] | None:
-        """Sides of one part of a slice of `shape`; None where it can not be cut."""
-        sides = list(shape.dimensions)
-        longest = max(range(3), key=lambda axis: (sides[axis], axis))
-        sides[longest], rest = divmod(sides[longest], self.parts)
-        return None if rest else (sides[0], sides[1], sides[2])
+    def part_of(self, shape: Shape) -> Part | None:
+        """One part of a slice of `shape` (the whole, unless disaggregated); None where it can not be cut."""
+        return Part.of(shape, self.parts)
+
+    def network_of(self, shape: Shape) -> SliceNetwork | None:
+        """The circuits of one part of a slice of `shape`; None where it can not be cut."""
+        part = self.part_of(shape)
+        return None if part is None else part.network(self._over, shape)
+
+    @property
+    def _over(self) -> Literal["network", "ici"]:
+        return self.batching.over if isinstance(self.batching, DisaggregatedSection) else "network"
+
+    def link_of(self, shape: Shape, chip: Chip) -> float | None:
+        """Bytes per second between the parts of a slice of `shape`; None where nothing tells it."""
+        part = self.part_of(shape)
+        if not isinstance(self.batching, DisaggregatedSection) or part is None:
+            return None
+        return self.batching.link or part.link_bytes_per_s(self.batching.over, chip)
 
     def members(self, replica: int) -> tuple[int, ...]:
         """The replicas of the token kernel that go down with one of the service's `replicas`."""
@@ -280,16 +299,25 @@ class ServiceSection(Section):
         first, second = replica * prefills, self.replicas * prefills + replica * decodes
         return (*range(first, first + prefills), *range(second, second + decodes))
 
-    def disaggregated_rule(self, costs: PassCosts, layers: int, replicas: int) -> Disaggregated | None:
-        """The rule of a disaggregated service of `replicas` replicas, once the costs are known; None for others."""
+    def disaggregated_rule(
+        self, costs: PassCosts, layers: int, replicas: int, link_bytes_per_s: float, blocks: int
+    ) -> Disaggregated | None:
+        """The rule of a disaggregated service of `replicas` replicas, once the costs are known; None for others.
+
+        Of a contiguous cache a part of `blocks` blocks holds so many pieces, and so many sequences at most.
+        """
         if not isinstance(self.batching, DisaggregatedSection):
             return None
+        limit = None if self.max_batch == "unlimited" else self.max_batch
+        if isinstance(self.cache, Contiguous):
+            pieces = max(1, blocks // blocks_for(self.longest_reserved_tokens))
+            limit = pieces if limit is None else min(limit, pieces)
         return Disaggregated(
             prefill_replicas=replicas * self.batching.prefill_parts,
-            transfer_s_per_token=costs.transfer_s_per_token(self.batching.link),
+            transfer_s_per_token=costs.transfer_s_per_token(link_bytes_per_s),
             layers=layers,
             budget=self.batching.budget,
-            max_batch=None if self.max_batch == "unlimited" else self.max_batch,
+            max_batch=limit,
         )
 
     def batching_fault(self) -> tuple[str, str] | None:
@@ -316,8 +344,9 @@ class ServiceSection(Section):
     def cache_fault(self) -> tuple[str, str, str] | None:
         """The key that is wrong about shared prefixes, why, and what to write; None where nothing is."""
         shares = isinstance(self.cache, PrefixSharing)
-        if isinstance(self.batching, DisaggregatedSection) and not isinstance(self.cache, Paged):
-            return "cache", "parts move blocks of a paged cache", "write `cache: {kind: paged}`"
+        if isinstance(self.batching, DisaggregatedSection) and not self._moves_between_parts:
+            what = "parts move blocks of a paged cache, or pieces of one length"
+            return "cache", what, "write `cache: {kind: paged}` or `{kind: contiguous}`"
         if isinstance(self.batching, DisaggregatedSection) and self.router in ("central", "slo_aware"):
             return "router", "parts that compute prompts take turns or the least busy one", "write another `router`"
         if shares and isinstance(self.batching, StaticSection):
@@ -331,6 +360,13 @@ class ServiceSection(Section):
             advice = "write `shared_prefix: {groups: 8, tokens: 1024}`, requests with `sessions`, or a Mooncake file"
             return "cache", what, advice
         return None
+
+    @property
+    def _moves_between_parts(self) -> bool:
+        """Whether the cache is one that disaggregated parts can hand over."""
+        if isinstance(self.cache, Contiguous):
+            return self.cache.reserve == "max_model_len"
+        return isinstance(self.cache, Paged)
 
     def router_rule(self) -> Router:
         """The rule by which a replica is chosen."""

@@ -14,7 +14,7 @@ from sim.simulation import Progress, run
 
 def sweep(
     scenario: Scenario,
-    keys: Mapping[str, Sequence[Any]],
+    keys: Mapping[str, Sequence[Any] | Mapping[str, Any]],
     *,
     out: str | Path | None = None,
     workers: int | None = None,
@@ -24,6 +24,7 @@ def sweep(
 ) -> Result:
     """Run a scenario at every combination of `keys`, such as `{"pod.fabric": ["reconfigurable", "any_host"]}`.
 
+    A name with named levels sets several keys at once: `{"data": {"poor": {KEY: VALUE}, "good": {}}}`.
     The keys replace the scenario's own `sweep:`. Values are written as in a scenario file (`"99.5 %"`, `"12 h"`). The
     tables have a column for each key. Everything else is as in `run`; InputError where a key or value is wrong.
     """

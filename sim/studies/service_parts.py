@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
 from sim.streams import Streams
 from topology.shape import Shape, parse_shape
-from workloads.collectives import circuit_slice
 from workloads.costs.tables import replica_pass_costs
-from workloads.kv_cache import kv_memory, smallest_slice_that_fits
+from workloads.kv_cache import Paged, blocks_for, kv_memory
 from workloads.load.laws import RequestLaw, draw_requests
 from workloads.prefixes import with_shared_prefix
 from workloads.requests import Requests
@@ -49,13 +49,13 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
     Costs are those of a slice formed by circuits, on every fabric: so fabrics differ in availability alone (favours
     static slices, whose tori wrap only on axes that span the pod).
     """
-    part = section.part_of(shape)
-    if part is None:
+    known, network = scenario.catalogue, section.network_of(shape)
+    if network is None:
         return None
-    known, network = scenario.catalogue, circuit_slice(part)
     model, chip = known.models[section.model], known.chips[section.chip]
     longest = section.requests.longest_tokens
-    if smallest_slice_that_fits(model, chip, section.longest_reserved_tokens, section.memory(), [part]) is None:
+    blocks = kv_memory(model, chip, network, section.memory()).blocks
+    if blocks < blocks_for(section.longest_reserved_tokens):
         return None
     rule = section.batching_rule()
     costs = replica_pass_costs(
@@ -69,14 +69,16 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         kv=section.kv,
         max_batch=rule.max_batch,
         max_tokens=max(4096, 2 * longest),
+        naive_attention=section.scores == "in_memory",
     )
+    apart = section.disaggregated_rule(costs, model.layers, replicas, section.link_of(shape, chip) or math.inf, blocks)
     return ServiceConfig(
         costs=costs,
-        blocks=kv_memory(model, chip, network, section.memory()).blocks,
+        blocks=blocks,
         replicas=replicas * section.parts,
-        batching=section.disaggregated_rule(costs, model.layers, replicas) or rule,
+        batching=rule if apart is None else apart,
         router=section.router_rule(),
-        kv=section.cache,
+        kv=section.cache if apart is None else Paged(),
         ttft_limit_s=section.slo.ttft,
         tpot_limit_s=section.slo.tpot,
         clients=section.clients.rule(),

@@ -495,11 +495,18 @@ CROSS_CASES = [
         "no part is left to decode; write `prefill_parts` below 2",
     ),
     edit(
-        "parts with one piece",
+        "parts with pieces of their own length",
         "batching: {kind: chunked_prefill, budget: 1024}",
-        "batching: {kind: disaggregated, link: 400 GB/s}\n      cache: {kind: contiguous, max_model_len: 8192}",
+        "batching: {kind: disaggregated, link: 400 GB/s}\n      cache: {kind: contiguous, reserve: oracle}",
         ":25: ",
-        "parts move blocks of a paged cache; write `cache: {kind: paged}`",
+        "parts move blocks of a paged cache, or pieces of one length; write `cache: {kind: paged}`",
+    ),
+    edit(
+        "parts over a network that nobody knows",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "batching: {kind: disaggregated}",
+        ":24: ",
+        "batching.link: no source tells how much TPU v4 moves between parts; write such as `link: 400 GB/s`",
     ),
     edit(
         "weights of nothing",
@@ -539,6 +546,29 @@ CROSS_CASES = [
     ),
     edit("sweep of no list", "[reconfigurable, static_aligned]", "any_host", ":10: ", "this is not a list of values"),
     edit("sweep of an unknown key", "pod.fabric:", "pod.fabrik:", ":10: ", "unknown key `fabrik`; write `fabric`"),
+    edit(
+        "levels under a column's name",
+        "sweep:",
+        "sweep:\n  value: {low: {run.seed: 1}}",
+        ":10: ",
+        "levels can not be named `value`, a column of tables",
+    ),
+    edit("levels under a key", "sweep:", "sweep:\n  pod: {low: {run.seed: 1}}", ":10: ", "a key or no plain word"),
+    edit("level of nothing", "sweep:", "sweep:\n  data: {low: {}}", ":10: ", "this is not a mapping of keys to values"),
+    edit(
+        "level that leaves a key to the other",
+        "sweep:",
+        "sweep:\n  data: {low: {run.seed: 1}, high: {repair.crews: 2}}",
+        ":10: ",
+        "`high` sets `repair.crews`, this level does not; write `repair.crews` here too",
+    ),
+    edit(
+        "level of a key that is swept",
+        "sweep:",
+        "sweep:\n  data: {low: {pod.fabric: any_host}}",
+        ":10: ",
+        "`pod.fabric`, which holds `pod.fabric`, is swept too",
+    ),
     edit("value swept twice", "static_aligned]", "reconfigurable]", ":10: ", "a value is given twice"),
     edit(
         "key swept within another",
@@ -559,6 +589,12 @@ CROSS_CASES = [
 OPTION_CASES = [
     option(
         "swept key", "pod.fabric is swept, so this would change nothing; set sweep.pod.fabric", "pod.fabric=any_host"
+    ),
+    option(
+        "key of a level",
+        "run.seed is swept, so this would change nothing; set sweep.data, for example `--set 'sweep.data={...}'`",
+        "sweep.data={low: {run.seed: 1}}",
+        "run.seed=2",
     ),
     option("sweep to no list", "this is not a list of values", "sweep.pod.fabric=any_host"),
     option("no value", "this sets nothing; write `--set KEY.PATH=VALUE`", "run.seed"),

@@ -12,6 +12,7 @@ from sim.scenario import (
     expand,
     load_scenario,
     resolved_yaml,
+    resweep,
     scenario_of,
     scenario_schema,
     shipped_scenarios,
@@ -95,6 +96,20 @@ def test_sweep_points_come_in_order() -> None:
     assert points[3].scenario.pod.fabric is Fabric.STATIC_ALIGNED
     assert points[3].scenario.sweep == {}
     assert points[3].scenario.expect == ()
+
+
+def test_levels_set_several_keys() -> None:
+    """Goal: a named level is one value of an axis and sets all its keys, whatever the level before it set, also once
+    written back. Method: two levels of two keys beside the fabrics; the points of the resolved file."""
+    levels = "data: {poor: {run.seed: 7, repair.crews: 1}, good: {run.seed: 8, repair.crews: 2}}"
+    scenario = loaded(BASE.replace("sweep:", f"sweep:\n  {levels}"))
+    for read in (scenario, loaded(resolved_yaml(scenario))):
+        points = expand(read)
+        assert [point.settings["data"] for point in points] == ["poor", "poor", "good", "good"]
+        assert [point.scenario.run.seed for point in points] == [7, 7, 8, 8]
+        assert [point.scenario.repair.crews for point in points] == [1, 1, 2, 2]
+    again = resweep(scenario, {"data": {"other": {"run.seed": 9}}})
+    assert [(point.settings, point.scenario.run.seed) for point in expand(again)] == [({"data": "other"}, 9)]
 
 
 def test_points_are_checked_one_by_one() -> None:

@@ -17,6 +17,7 @@ from workloads.costs.attention_io import AttentionIo
 from workloads.costs.layouts import Attention, Layout
 from workloads.costs.passes import Phase, latency_hops, micro_batches, pass_cost, pass_seconds
 from workloads.costs.shapes import replica_shape
+from workloads.costs.tables import replica_pass_costs
 
 SHAPES = {"tpu": "4x4x4", "a100": "8", "h100": "8", "rtx_4090": "1"}
 
@@ -114,6 +115,24 @@ def test_naive_attention_moves_scores_and_costs_more() -> None:
         assert io.tiled_bytes(A100_80GB) < io.naive_bytes() / 1.9
         narrow = AttentionIo(tokens=tokens, head_dim=64)
         assert narrow.tiled_bytes(A100_80GB) < narrow.naive_bytes() / 6
+
+
+def test_naive_attention_costs_what_it_moves() -> None:
+    """Goal: scores in memory take the time of the bytes of `AttentionIo` beside all products, in a prompt; in a decode
+    step that of a score per query head beside keys and values. Method: Llama-3 70B on 64 v4, by hand."""
+    replica, _ = replica_on(MODELS["llama3_70b"], TPU_V4, "4x4x4")
+    costs = [
+        replica_pass_costs(replica.model, TPU_V4, replica.network, naive_attention=naive) for naive in (False, True)
+    ]
+    heads, layers, tokens = 64, 80, 8192
+    rate = 64 * TPU_V4.hbm_bytes_per_s * replica.constants.hbm_efficiency
+    io = AttentionIo(tokens=tokens, head_dim=0, heads=heads * layers)
+    pairs = tokens * (tokens + 1) // 2
+    tiled_s, naive_s = (cost.prefill_pair_s * pairs for cost in costs)
+    assert naive_s == pytest.approx(2 * tiled_s + io.naive_bytes() / rate, rel=2 / tokens)
+    read, more = (cost.kv_read_s_per_token[8:] for cost in costs)  # from 8 sequences on all chips have their share
+    assert more - read == pytest.approx(np.full(read.size, 4 * 2 * heads * layers / rate))
+    assert np.array_equal(costs[0].prefill_parts_s, costs[1].prefill_parts_s)
 
 
 def test_micro_batches_follow_fastertransformer() -> None:

@@ -12,6 +12,7 @@ from workloads.catalogue.stack import StackConstants
 from workloads.catalogue.stacks import constants_of
 from workloads.collectives import SliceNetwork
 from workloads.costs.layouts import Attention, Layout, bytes_per_value
+from workloads.costs.naive_attention import naive_prefill_pair_s, naive_read_s_per_token
 from workloads.costs.replica import ReplicaCosts
 from workloads.pass_costs import PassCosts, token_grid
 
@@ -29,13 +30,14 @@ def replica_pass_costs(
     max_batch: int | None = 256,
     max_tokens: int = 2**20,
     constants: StackConstants | None = None,
+    naive_attention: bool = False,
 ) -> PassCosts:
     """Tables for the token kernel. `prefill_layout` None takes the fastest of all layouts at every token count.
 
     `max_batch` None is unlimited: reads per token are constant once every chip has a sequence. `max_tokens`: the grid
     reaches at least so far. `constants` default to the stack with which the model was measured, else the usual one of
     the chip's family. Layers with a sliding window count as if they saw the whole context (an upper bound: the kernel's
-    time is affine in it).
+    time is affine in it). `naive_attention`: scores go through memory, whatever the stack does.
     """
     replica = ReplicaCosts(
         model=model,
@@ -51,12 +53,14 @@ def replica_pass_costs(
     prefill = np.stack([replica.parts_s(choice, grid, prompt=True) for choice in choices])
     faster = np.argmin(prefill.sum(axis=2), axis=0)
     last_batch = max(1, replica.chips if max_batch is None else min(max_batch, math.prod(network.axes)))
+    batches = np.arange(last_batch + 1, dtype=np.int64)
+    reads = naive_read_s_per_token(replica, batches) if naive_attention else replica.kv_read_s_per_token(batches)
     return PassCosts(
         grid_tokens=grid,
         decode_parts_s=replica.parts_s(layout, grid, prompt=False),
         prefill_parts_s=prefill[faster, np.arange(grid.size)],
-        kv_read_s_per_token=replica.kv_read_s_per_token(np.arange(last_batch + 1, dtype=np.int64)),
-        prefill_pair_s=replica.prefill_pair_s(),
+        kv_read_s_per_token=reads,
+        prefill_pair_s=naive_prefill_pair_s(replica) if naive_attention else replica.prefill_pair_s(),
         prefill_context_s_per_token=replica.prefill_context_s_per_token(),
         model=model.key,
         chip=chip.key,
