@@ -328,11 +328,29 @@ def compare_runs(
 @app.command("replay")
 def replay_point(
     run: RunFolderPath,
-    point: Annotated[int, typer.Option("--point", min=0, metavar="K", help="Number of the sweep point.")],
-    replication: Annotated[int, typer.Option("--replication", min=0, metavar="R", help="Number of the replication.")],
+    point: Annotated[int, typer.Option("--point", min=0, metavar="K", help="Number of the sweep point.")] = 0,
+    replication: Annotated[
+        int | None, typer.Option("--replication", min=0, metavar="R", help="Number of the replication.")
+    ] = None,
+    request: Annotated[
+        int | None, typer.Option("--request", min=0, metavar="N", help="Follow this request of a service by token.")
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option("--service", metavar="NAME", help="Whose request, where there are several services.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw its life, in .png or .svg.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Simulate one replication of one point of a run again, and print it."""
+    """Simulate one replication of one point of a run again, or one request token by token, and print it."""
+    if (replication is None) == (request is None):
+        raise typer.BadParameter("write either --replication R or --request N")
+    if request is not None:
+        from sim.request_replay import replay_request_command
+
+        return replay_request_command(run, point, request, service, picture, as_json)
+    assert replication is not None
     from sim.commands import replay_command
 
     return replay_command(run, point, replication, as_json)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.tables import Column, DType, TableSpec, text_of_setting
+from sim.token_tables import REQUEST_LIFE
 
 FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
 HOST = Column("host_availability", DType.FLOAT, "1", "long-run share of time a host is up, rack left out")
@@ -320,6 +321,7 @@ SPECS = {
         LOAD_CURVE,
         LATENCIES,
         REQUESTS,
+        REQUEST_LIFE,
         OPERATIONS,
         OPERATIONS_CHIP_HOURS,
         JOB_SIZES,

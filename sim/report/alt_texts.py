@@ -10,6 +10,7 @@ from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import operations_alt
 from sim.report.sentences import headline_chips
 from sim.report.story import failure_instant_s, is_quiet, stage_spans, story_fabrics
+from sim.report.token_words import life_alt
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, listed, percent, seconds
 
 
@@ -24,6 +25,7 @@ def alt_text(name: str, tables: Tables) -> str:
         "chip_hours": _chip_hours,
         "goodput": _goodput,
         "latencies": _latencies,
+        "life": life_alt,
     }.get(name)
     return operations_alt(name, tables) if tell is None else tell(tables)
 

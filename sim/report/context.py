@@ -73,6 +73,7 @@ ABSENT = {
     "service": "no service: the scenario has no `serving`",
     "slice_sizes": "no comparison of slice sizes: the scenario has no `serving`",
     "ledger": "no ledger of requests: the scenario has no `serving`",
+    "request_life": "no request was followed: the scenario has no `serving.windows.record`",
     "chip_hours": "no account of chip-hours: the scenario has no `study.delivered`",
     "operations": "no pod in operation: the scenario has no `study.operations`",
     "operations_chip_hours": "no account of a pod in operation: the scenario has no `study.operations`",

@@ -6,6 +6,7 @@ from sim.report.bars import chip_hours_by_use, request_ledger
 from sim.report.context import ReportContext, Tables
 from sim.report.curves import availability_curves, promise_cubes
 from sim.report.ladder import slice_size_ladder
+from sim.report.life_pictures import life_of_request
 from sim.report.load_pictures import goodput_over_load, latency_distributions
 from sim.report.operations import cubes_over_time, operations_chip_hours, recovery_waterfall, wait_over_load
 from sim.report.story import failure_story
@@ -45,6 +46,10 @@ class Plots:
     def latencies(self) -> Panels:
         """Distributions of the latencies, a line per load."""
         return latency_distributions(self._tables, limits=self._context.limits)
+
+    def life(self, service: str | None = None) -> Panels:
+        """One recorded request, token by token: the one with the longest gap between two tokens."""
+        return life_of_request(self._tables, service=service)
 
     def ledger(self) -> Panels:
         """Where the seconds of a request go."""

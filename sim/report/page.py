@@ -28,6 +28,7 @@ from sim.report.operations_tables import (
 from sim.report.palette import PAGE_COLOURS
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
+from sim.report.token_words import life_sentences
 from sim.report.variants import Variant, opening, shown_variants
 from sim.report.words import seconds
 
@@ -78,6 +79,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("slice-sizes", "What a bigger slice buys", "slice_sizes", "slice_sizes", _slice_sizes),
         section("services", "Services", "service", "", _services),
         *([] if is_absent(tables, "load_curve") else _load(section)),
+        *([] if is_absent(tables, "request_life") else [_life(section)]),
         section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
@@ -205,6 +207,15 @@ def _load(section: MakeSection) -> list[Section]:
 
 def _load_curve(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.load_curve_html(tables)]
+
+
+def _life(section: MakeSection) -> Section:
+    """One request that was followed; only in runs that record requests."""
+    return section("life", "One request, token by token", "request_life", "life", _life_words)
+
+
+def _life_words(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return life_sentences(tables), []
 
 
 def _operations(section: MakeSection) -> list[Section]:

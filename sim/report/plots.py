@@ -17,6 +17,7 @@ from sim.report.context import ServiceLimits, Tables, is_absent
 from sim.report.curves import availability_curves as availability_curves
 from sim.report.curves import promise_cubes as promise_cubes
 from sim.report.ladder import slice_size_ladder as slice_size_ladder
+from sim.report.life_pictures import life_of_request as life_of_request
 from sim.report.load_pictures import goodput_over_load as goodput_over_load
 from sim.report.load_pictures import latency_distributions as latency_distributions
 from sim.report.operations import cubes_over_time as cubes_over_time
@@ -44,6 +45,7 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "wait": ("operations", "Wait over load", wait_over_load),
     "goodput": ("load_curve", "Requests in time over the rate", goodput_over_load),
     "latencies": ("latencies", "How latencies are spread", latency_distributions),
+    "life": ("request_life", "One request, token by token", life_of_request),
 }
 """Picture name -> (table that it needs, title, function)."""
 ALSO_NEEDED = {"failure": ("ledger",)}

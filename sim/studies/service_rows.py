@@ -17,6 +17,7 @@ from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.replicas import ReplicaTimes
 from sim.studies.load_rows import rows_of_load
 from sim.studies.serving import ServiceOutcome, ServingOutcome
+from sim.studies.token_rows import rows_of_tokens
 from sim.studies.windows import SteadyWindow
 from topology.fabric import Fabric
 from workloads.serving import fields
@@ -170,7 +171,7 @@ def serving_rows(
         rows["ledger"] += [named | row for row in _ledger_rows(setup, weighted)]
         rows["slice_sizes"] += slice_size_rows(weighted.outcome)
         rows["failure_story"] += story_rows(weighted.outcome)
-        for name, more in rows_of_load(weighted.outcome).items():
+        for name, more in (rows_of_load(weighted.outcome) | rows_of_tokens(weighted.outcome)).items():
             rows.setdefault(name, []).extend(more)
     return rows
 

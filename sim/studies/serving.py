@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim.executors import map_tasks
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
+from sim.studies.lives import RequestLife, request_life, request_of_longest_gap
 from sim.studies.load_curve import CurvePoint, load_curve_points
 from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, offered_rate_per_s
 from sim.studies.story import Story, tell_story
@@ -36,7 +37,8 @@ STORY_FABRICS = (Fabric.RECONFIGURABLE, Fabric.STATIC_ALIGNED)
 class ServiceOutcome:
     """All that was simulated of one service, whatever the fabric.
 
-    `steady[m - 1]` holds the windows with m replicas up, one per repetition; `ladder` the calibrations by slice size.
+    `steady[m - 1]` holds the windows with m replicas up, one per repetition; `ladder` the calibrations by slice size;
+    `life` the recorded request with the longest gap between two tokens, where requests are recorded.
     """
 
     section: ServiceSection
@@ -48,6 +50,7 @@ class ServiceOutcome:
     losses: tuple[LossWindow, ...]
     curve: tuple[CurvePoint, ...]
     stories: tuple[Story, ...]
+    life: RequestLife | None = None
 
     def pooled(self, replicas: int) -> ServiceMeasures:
         """Measures of all windows with `replicas` (at least 1) up."""
@@ -130,6 +133,8 @@ def _simulate(
     for loss in map_tasks(executor, loss_window, [(scenario, task(number)) for number in range(count)]):
         losses.append(loss)
         advance(1, f"{section.name}: windows around losses")
+    told = request_of_longest_gap(steady[-1][0].token_ns)
+    lives = list(map_tasks(executor, request_life, [] if told is None else [(scenario, task(0), told)]))
     stories = list(map_tasks(executor, tell_story, [(scenario, task(0), fabric) for fabric in STORY_FABRICS]))
     at_capacity = list(map_tasks(executor, ladder_window, [(scenario, index, each) for each in ladder]))
     return ServiceOutcome(
@@ -142,4 +147,5 @@ def _simulate(
         losses=tuple(losses),
         curve=load_curve_points(scenario, index, own, executor, advance),
         stories=tuple(stories),
+        life=lives[0] if lives else None,
     )

@@ -94,12 +94,26 @@ def curve_window(scenario: Scenario, task: WindowTask) -> SteadyWindow:
     return _window(scenario, task, scenario.serving.services[task.service].replicas, curve.requests, "curve", 0)
 
 
-def _window(scenario: Scenario, task: WindowTask, replicas: int, count: int, about: str, keep: int) -> SteadyWindow:
+def steady_parts(scenario: Scenario, task: WindowTask) -> tuple[ServiceConfig, Requests, Streams]:
+    """What the steady window with all replicas up is made of: the service, its requests, its draws."""
+    assert scenario.serving is not None
+    section = scenario.serving.services[task.service]
+    return _parts(scenario, task, section.replicas, scenario.serving.windows.requests, "steady")
+
+
+def _parts(
+    scenario: Scenario, task: WindowTask, replicas: int, count: int, about: str
+) -> tuple[ServiceConfig, Requests, Streams]:
     assert scenario.serving is not None
     section = scenario.serving.services[task.service]
     streams = Streams(scenario.run.seed, task.repetition)
     requests = service_requests(section, task.rate_per_s, count, streams, about)
-    config = replace(_config(scenario, task, replicas), record_requests=keep)
+    return _config(scenario, task, replicas), requests, streams
+
+
+def _window(scenario: Scenario, task: WindowTask, replicas: int, count: int, about: str, keep: int) -> SteadyWindow:
+    config, requests, streams = _parts(scenario, task, replicas, count, about)
+    config = replace(config, record_requests=keep)
     service = Service(config, requests, streams.uniforms)
     service.measure_from(int(requests.arrival_ns[int(WARM_SHARE * requests.count)]))
     began_ns, end_ns = service.now_ns, int(requests.arrival_ns[-1])

@@ -22,6 +22,7 @@ from tests.serving.prefix_cases import draw_prefix_case
 from tests.serving.test_exactness import bins
 from workloads.requests import Requests
 from workloads.serving import fields as f
+from workloads.serving.life import life_of
 from workloads.serving.measures import ServiceMeasures
 from workloads.serving.pass_log import EndedPass, ended_passes, ledger_now_ns, token_times_ns
 from workloads.serving.service import Service
@@ -113,3 +114,32 @@ def test_token_times_of_some_requests() -> None:
     assert [len(each) for each in times] == [3, 1]
     assert [each[0] for each in times] == record.first_token_ns[:2].tolist()
     assert [each[-1] for each in times] == record.finish_ns[:2].tolist()
+
+
+@pytest.mark.parametrize("draw", [draw_case, draw_clients_case, draw_pool_case], ids=lambda draw: draw.__name__)
+def test_a_life_adds_up(draw: Callable[[int], Case]) -> None:
+    """Goal: every nanosecond of a request is told once, token by token. Method: all requests of random workloads
+    without losses; gaps add up to the life and each one's categories to the gap; the ledger in all is the record's;
+    plain steps hold no waiting; what made others late (evictions, prompts, clients) is met."""
+    reasons: set[str] = set()
+    for seed in range(12):
+        case = draw(seed)
+        plain = Service(case.config, case.requests, case.uniforms).finish().record
+        assert plain is not None
+        for request in range(min(6, case.requests.count)):
+            told = life_of(Service(case.config, case.requests, case.uniforms), request)
+            if plain.status[request] in (f.REFUSED, f.FAILED_ROW):
+                assert not told
+                continue
+            assert sum(each.gap_ns for each in told) == plain.finish_ns[request] - plain.arrival_ns[request]
+            assert all(each.ledger_ns.sum() == each.gap_ns and (each.ledger_ns >= 0).all() for each in told)
+            assert np.array_equal(sum(each.ledger_ns for each in told), plain.ledger_ns[request])
+            if plain.status[request] == f.COMPLETED:
+                assert [each.number for each in told][-1] == plain.tokens[request]
+            for each in told:
+                waited = each.ledger_ns[[f.L_QUEUE, f.L_KV_BLOCKED, f.L_RECOMPUTE, f.L_INTERFERENCE]].sum()
+                assert waited == 0 or each.reason not in ("step", "prompt")
+            reasons |= {each.reason for each in told}
+    assert {"step", "queue", "prompts of others"} <= reasons
+    expected = {draw_case: "computed again", draw_clients_case: "sent again", draw_pool_case: "cache moved"}
+    assert expected[draw] in reasons
