@@ -10,6 +10,7 @@ from typing import Any
 
 from sim.histories import FailureMode, failure_mode
 from sim.job_plans import arrivals_of
+from sim.prices import PricesSection
 from sim.report.words import number, percent, seconds
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
@@ -32,6 +33,7 @@ def effective_settings(scenario: Scenario) -> list[Setting]:
         *_study(scenario),
         *_operations(scenario),
         *_serving(scenario),
+        *_prices(scenario),
     ]
 
 
@@ -204,3 +206,12 @@ def _service(service: ServiceSection) -> Sequence[Setting]:
         (f"{service.name}: limits", limits, ""),
         (f"{service.name}: rules", f"{rules}, batch of at most {service.max_batch}", ""),
     ]
+
+
+def _prices(scenario: Scenario) -> Iterator[Setting]:
+    """The prices that carry most of the money, in one line; all of them stand in the report."""
+    given = scenario.prices
+    parts = (("chip", given.chip), ("switch", given.switch), ("optical end", given.optical_end))
+    text = ", ".join(f"{name} {number(value)} USD" for name, value in parts)
+    mark = ASSUMPTION if given == PricesSection() else ""
+    yield "prices", f"{text}, {given.electricity:g} USD/kWh, over {seconds(given.life)}", mark

@@ -98,6 +98,11 @@ OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
 """Measures of a pod in operation with their units and which way is better (design: measures, section 2)."""
 
 
+MONEY_UNITS = {
+    "usd_per_year": "USD", "usd_per_useful_chip_hour": "USD", "usd_per_million_tokens_in_time": "USD",
+}  # fmt: skip
+"""Figures of the flow of cost that the summary has too."""
+
 LARGE_JOB_MEASURES: dict[str, tuple[str, str | None]] = {
     "large_job_total_s": ("s", "lower"), "large_job_productive_share": ("1", "higher"),
     "large_job_failures": ("failures", None), "large_job_random": ("failures", None),
@@ -126,13 +131,17 @@ def _of_operations(unit: str) -> MeasureName:
     )
 
 
-def _of_chip_hours() -> MeasureName:
+def _always(unit: str) -> MeasureName:
+    return MeasureName(unit=unit, needs="study", is_produced=lambda scenario: True, sizes=_no_sizes)
+
+
+def _of_chip_hours(unit: str = "chip h") -> MeasureName:
     """Chip-hours come from either study of jobs."""
 
     def is_produced(scenario: Scenario) -> bool:
         return scenario.study.delivered is not None or scenario.study.operations is not None
 
-    return MeasureName(unit="chip h", needs="study.delivered", is_produced=is_produced, sizes=_delivered_sizes)
+    return MeasureName(unit=unit, needs="study.delivered", is_produced=is_produced, sizes=_delivered_sizes)
 
 
 MEASURES: dict[str, MeasureName] = {
@@ -159,6 +168,9 @@ MEASURES: dict[str, MeasureName] = {
         is_produced=lambda scenario: scenario.serving is not None and scenario.serving.load_curve is not None,
         sizes=_no_sizes,
     ),
+    "usd_per_year": _always("USD"),
+    "usd_per_useful_chip_hour": _of_chip_hours("USD"),
+    "usd_per_million_tokens_in_time": _of_service("USD"),
     **{name: _of_large_job(unit) for name, (unit, _) in LARGE_JOB_MEASURES.items()},
     **{name: _of_operations(unit) for name, (unit, _) in OPERATIONS_MEASURES.items()},
 }

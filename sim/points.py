@@ -37,6 +37,7 @@ from sim.studies.delivered import (
     sample_delivered,
 )
 from sim.studies.draws import failures_digest
+from sim.studies.flows import flow_rows
 from sim.studies.large_job import large_job_count, large_job_rows, sample_large_job
 from sim.studies.operations import operations_count, operations_rows, sample_operations
 from sim.studies.promise import cliff_row, promise_rows
@@ -192,6 +193,7 @@ def _point_result(
         for name, more in serving_rows(setup, serving, replicas, host).items():
             rows.setdefault(name, []).extend(more)
         rows["service_replications"] = service_replication_rows(setup, serving, replicas, host)
+    rows["flows"] = flow_rows(setup, rows, delivered, host)
     rows["summary"] = summary_rows(point.scenario.name, point.index, setup.fabric.value, rows)
     settings = dict(point.settings)
     tables = {name: make_table(name, found, settings) for name, found in rows.items() if found}

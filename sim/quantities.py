@@ -39,6 +39,10 @@ _DEFINITIONS = (
     "watt = [power] = W",
     "kW = 1e3 watt",
     "MW = 1e6 watt",
+    "kWh = 3.6e6 watt * second",
+    "USD = [money]",
+    "kUSD = 1e3 USD",
+    "MUSD = 1e6 USD",
     "one = 1",
     "percent = 0.01",
     "ppm = 1e-6",
@@ -51,7 +55,7 @@ _ALIASES = {
 _NAMES = (
     "ns", "us", "ms", "s", "second", "min", "minute", "h", "hour", "d", "day", "week", "year",
     "bit", "kbit", "Mbit", "Gbit", "Tbit", "B", "byte", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "PiB",
-    "W", "watt", "kW", "MW", "one", "percent", "ppm", "FLOP", "GFLOP", "TFLOP", "PFLOP",
+    "W", "watt", "kW", "MW", "kWh", "USD", "kUSD", "MUSD", "one", "percent", "ppm", "FLOP", "GFLOP", "TFLOP", "PFLOP",
 )  # fmt: skip
 _EXAMPLES = {
     "s": ("30 s", "10 min", "12 h"),
@@ -60,6 +64,9 @@ _EXAMPLES = {
     "byte/s": ("50 GB/s", "1200 GB/s"),
     "FLOP/s": ("275 TFLOP/s",),
     "W": ("300 W", "1.2 kW"),
+    "USD": ("120 USD", "20 kUSD"),
+    "USD/kWh": ("0.08 USD/kWh",),
+    "USD/year": ("300 kUSD/year",),
     "1": ("99.5 %", "0.995"),
 }
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -186,7 +193,7 @@ def _kind(symbol: str) -> str:
     """What a unit measures, in words."""
     kinds = {
         "s": "time", "1/s": "a rate", "byte": "data", "byte/s": "data per time", "W": "power", "1": "a share",
-        "FLOP/s": "arithmetic per time",
+        "FLOP/s": "arithmetic per time", "USD": "money", "USD/kWh": "money per energy", "USD/year": "money per time",
     }  # fmt: skip
     return kinds.get(symbol, symbol)
 

@@ -290,6 +290,21 @@ PROMISE_MONTHS = TableSpec(
         Column("replications", DType.INT, "", "replications behind it"),
     ),
 )
+FLOWS = TableSpec(
+    "flows",
+    "fabric, host availability, flow and figure; prices are a flow of their own",
+    (
+        FABRIC,
+        HOST,
+        Column("flow", DType.TEXT, "", "information, resource, fault, cost, or prices (what money was counted with)"),
+        Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice, where it applies"),
+        Column("service", DType.TEXT, "", "service, where it applies"),
+        MEASURE,
+        UNIT,
+        *IN_UNIT,
+        Column("note", DType.TEXT, "", "how it is counted, why it is blank, or the mark and source of a price"),
+    ),
+)
 SUMMARY_COLUMNS = (
     Column("scenario", DType.TEXT, "", "name of the scenario"),
     Column("point", DType.INT_OR_NONE, "", "number of the sweep point; blank where a row is about the whole run"),
@@ -331,6 +346,7 @@ SPECS = {
         CUBE_STORY,
         PROMISE_MONTHS,
         LARGE_JOB,
+        FLOWS,
         SUMMARY,
     )
 }

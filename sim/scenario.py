@@ -26,11 +26,12 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError
 
-from sim import own_catalogue, scenario_clients, scenario_jobs, scenario_parts, scenario_services
+from sim import own_catalogue, prices, scenario_clients, scenario_jobs, scenario_parts, scenario_services
 from sim.job_policies import NoCheckpoints, SparesPolicy
 from sim.overrides import apply_overrides, swept_overrides
 from sim.own_catalogue import Catalogue, ChipSection, ModelSection, Name, catalogue_with
 from sim.policies import HealthPolicy, RecoveryPolicy, RepairPolicy
+from sim.prices import PricesSection
 from sim.quantities import parse_quantity
 from sim.repair_policies import MaintenancePolicy
 from sim.scenario_checks import check_points, check_scenario
@@ -87,6 +88,8 @@ class Scenario(Section):
     """Chips of your own by key, for services to name."""
     models: dict[Name, ModelSection] = Field(default_factory=dict)
     """Models of your own by key, for services to name."""
+    prices: PricesSection = PricesSection()
+    """What machines cost: every default is an assumption that says where it comes from."""
     run: RunSection = RunSection()
     """Seed, warm-up, start."""
     expect: tuple[Expectation, ...] = ()
@@ -187,6 +190,7 @@ def _texts_of_fields() -> dict[str, dict[str, str]]:
         scenario_clients,
         scenario_services,
         own_catalogue,
+        prices,
         sys.modules[__name__],
     ):
         for section in ast.parse(inspect.getsource(module)).body:

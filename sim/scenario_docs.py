@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sim.job_keys import JOB_ASSUMPTIONS, JOB_MEANINGS
+from sim.prices import PRICE_ASSUMPTIONS
 from sim.request_keys import REQUEST_ASSUMPTIONS, REQUEST_MEANINGS
 from sim.scenario import scenario_schema
 from sim.scenario_jobs import JOB_PLUG_INS
@@ -23,7 +24,7 @@ ASSUMPTIONS = (
     "RecoveryPolicy.reroute_network_share",
     "PodSection.ports",
     "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch", *JOB_ASSUMPTIONS,
-    *REQUEST_ASSUMPTIONS,
+    *REQUEST_ASSUMPTIONS, *PRICE_ASSUMPTIONS,
 )  # fmt: skip
 """Keys whose default is a guess of this project."""
 
@@ -164,6 +165,7 @@ SECTIONS = (
     ("models.KEY.latent", "LatentSection", ""),
     ("models.KEY.experts", "ExpertsSection", ""),
     ("models.KEY.window", "WindowSection", ""),
+    ("prices", "PricesSection", "Sources and marks stand in every report, table `flows`."),
     ("run", "RunSection", ""),
     ("expect.N", "Expectation", ""),
 )
@@ -182,7 +184,8 @@ Every key can be set from the command line, `--set run.seed=7`; a key that is sw
 'sweep.pod.fabric=[any_host]'`; `null` takes a key out, be it a section or swept. Lists are swept under `sweep:` only.
 
 Units: ns, us, ms, s, min, h, d, week, year (365 d); bit, kbit, Mbit, Gbit, Tbit; B, kB, MB, GB, TB, PB, KiB, MiB, GiB,
-TiB, PiB; W, kW, MW; %, ppm; FLOP, GFLOP, TFLOP, PFLOP; and any of these over another, such as `%/day`.
+TiB, PiB; W, kW, MW, kWh; USD, kUSD, MUSD; %, ppm; FLOP, GFLOP, TFLOP, PFLOP; and any of these over another, such
+as `%/day`.
 
 `assumption` marks defaults that are guesses of this project; replace them by what you know.
 """

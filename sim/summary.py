@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from sim.measure_names import bound_unit
+from sim.measure_names import MONEY_UNITS, bound_unit
 from sim.quantities import parse_quantity
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ def summary_rows(scenario: str, point: int, fabric: str, rows_of: Mapping[str, S
     for row in rows_of.get("service", ()):
         interval = {key: row[key] for key in ("service", "ci_low", "ci_high", "n")}
         add(row["measure"], row["unit"], row["value"], row["better"], **interval)
+    for row in rows_of.get("flows", ()):
+        if row["measure"] in MONEY_UNITS and row["value"] is not None:
+            where = {key: row[key] for key in ("slice_chips", "service", "ci_low", "ci_high")}
+            add(row["measure"], row["unit"], row["value"], "lower", **where)
     return rows
 
 

@@ -84,6 +84,7 @@ ABSENT = {
     "recovery_stages": "no recoveries: the scenario has no `study.operations`, or no job was lost",
     "cube_story": "no cubes over time: the scenario has no `study.operations`",
     "promise_months": "no promise by month: the scenario has no `study.operations.promise`",
+    "flows": "no flows: the report is of tables alone",
     "failure_story": "no failure followed token by token: the scenario has no `serving`, or no loss was drawn",
 }
 

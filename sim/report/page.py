@@ -14,7 +14,9 @@ from markupsafe import Markup
 
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
+from sim.report.flows import flows_html, prices_html
 from sim.report.html_tables import HtmlTable
+from sim.report.money_words import money_lines
 from sim.report.operations_tables import (
     differences_html,
     failures_felt_html,
@@ -83,6 +85,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
+        section("flows", "Four flows", "flows", "", _flows),
     ]
     light = {name: colour for colour, (name, _) in PAGE_COLOURS.items()}
     dark = dict(PAGE_COLOURS.values())
@@ -195,6 +198,10 @@ def _ledgers(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
 
 def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.chip_hours_html(tables)]
+
+
+def _flows(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return money_lines(tables), [flows_html(tables), prices_html(tables)]
 
 
 def _load(section: MakeSection) -> list[Section]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sim.report.context import is_absent
+from sim.report.flows import flows_html, markdown_table, prices_html
 from sim.report.sentences import answer_sentences
 from sim.report.terminal import table_texts
+from sim.report.variants import shown_variants
 
 if TYPE_CHECKING:
     from sim.report.context import ReportContext, Tables
@@ -23,6 +26,12 @@ def render_text_page(tables: Tables, context: ReportContext, pictures: Mapping[s
         lines += ["```", text, "```", ""]
     for picture in pictures.values():
         lines += [f"## {picture.title}", "", f"![{picture.alt}](plots/{picture.name}.png)", ""]
+    if not is_absent(tables, "flows"):
+        variants, _ = shown_variants(tables)
+        lines += ["## Four flows", ""]
+        for label, own in variants:
+            lines += [f"With {label}", ""] if label else []
+            lines += [line for table in (flows_html(own), prices_html(own)) for line in markdown_table(table)]
     if context.warnings:
         lines += ["## Warnings", "", *(f"- {warning}" for warning in context.warnings), ""]
     lines += ["## Configuration", "", "| setting | value | source |", "| --- | --- | --- |"]

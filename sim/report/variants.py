@@ -32,6 +32,7 @@ _PLACES = {
     "job_profiles": ["fabric", "host_availability", "profile"],
     "failures_felt": ["fabric", "host_availability", "kind"],
     "promise_months": ["fabric", "host_availability", "month"],
+    "flows": ["fabric", "host_availability", "flow", "slice_chips", "service", "measure"],
     "recovery_stages": ["fabric", "host_availability", "stage"],
 }
 

@@ -20,11 +20,13 @@ from sim.metrics.availability import time_at_capacity
 from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.intervals import Estimate, mean_estimate, summed
 from sim.metrics.jobs import delivered_share
+from sim.metrics.ledger import job_ledgers
+from sim.metrics.operations import BlastRadius, blast_radius, recovery_us_by_stage
 from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
 from sim.processes.delivered import simulate_delivered
 from sim.processes.failures import Source
-from sim.trace import Trace
+from sim.trace import Stage, Trace
 
 Row = dict[str, Any]
 US_PER_HOUR = 3_600_000_000
@@ -36,6 +38,7 @@ STAGES_MAX = 20_000
 class DeliveredSample:
     """One replication at one slice size: `delivered` and `expected` on the same path, chip-microseconds by use.
 
+    `blast`: what failures of each kind hit; `recovery_us`: time of all recoveries by stage.
     `stages` of the first replication are for the timeline: job, stage, start and end in us, at most `STAGES_MAX`.
     """
 
@@ -43,6 +46,8 @@ class DeliveredSample:
     delivered: float
     expected: float
     chip_us: Mapping[str, int]
+    blast: Mapping[str, BlastRadius]
+    recovery_us: Mapping[Stage, int]
     stages: tuple[tuple[int, str, int, int], ...] = ()
 
 
@@ -79,6 +84,8 @@ def sample_delivered(setup: Setup, slice_chips: int, replication: int) -> Delive
         delivered=delivered_share(trace, warmup_us),
         expected=expected,
         chip_us={use.value: chip_us for use, chip_us in chip_us_by_use(trace, warmup_us).items()},
+        blast=blast_radius(trace, job_ledgers(trace, warmup_us), warmup_us),
+        recovery_us=recovery_us_by_stage(trace, warmup_us),
         stages=tuple(_stages(trace)) if replication == 0 else (),
     )
 
