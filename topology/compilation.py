@@ -21,6 +21,8 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.registry import cpu_target
 
+from topology.kernel_code import KernelCompiler, PartCompiler
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -100,6 +102,7 @@ _PART: dict[str, Any] = {
     "_nrt": False,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    "pipeline_class": PartCompiler,
 }
 
 
@@ -112,9 +115,9 @@ def compiled_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """As `compiled`, for the one entry of a kernel that makes no array: it reads and writes those that it is given.
 
     Such code needs no reference counts, which cost some 6 ns per array and call: a kernel of many small functions over
-    a tuple of arrays runs more than ten times as fast.
+    a tuple of arrays runs more than ten times as fast. The whole kernel is translated to machine code at once.
     """
-    return _compile(function, nogil=True, error_model="numpy", _nrt=False)
+    return _compile(function, nogil=True, error_model="numpy", _nrt=False, pipeline_class=KernelCompiler)
 
 
 def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
@@ -123,8 +126,11 @@ def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def kernel_routine(function: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel_part`, but kept as a function of its own: for what is long, or called from many places, or rarely."""
-    return cast("Callable[P, R]", numba.njit(**_PART)(function))
+    """As `kernel_part`, but kept as a function of its own: for what is long, or called from many places, or rarely.
+
+    (numba hands `forceinline` down from the caller under compilation unless it is said here.)
+    """
+    return cast("Callable[P, R]", numba.njit(forceinline=False, **_PART)(function))
 
 
 class _DigestLocator:

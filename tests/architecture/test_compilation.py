@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from topology import compilation
 
@@ -79,3 +82,36 @@ def test_compiles_without_any_folder_to_write() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@compilation.kernel_part
+def _square(values: NDArray[np.int64], place: int) -> int:
+    value: int = values[place]
+    return value * value
+
+
+@compilation.kernel_routine
+def _squares(values: NDArray[np.int64]) -> int:
+    total = 0
+    for place in range(values.size):
+        total += _square(values, place)
+    return total
+
+
+@numba.njit(pipeline_class=compilation.KernelCompiler, nogil=True, error_model="numpy", _nrt=False)
+def _differences(values: NDArray[np.int64], others: NDArray[np.int64]) -> int:
+    return _squares(values) - _squares(others)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_kernel_is_translated_at_once() -> None:
+    """Goal: parts of a kernel get no machine code of their own; the kernel computes what they say.
+
+    Method: a kernel of an entry, a routine called twice and a part, compiled; its answer, and its LLVM code, which
+    shows nothing but the entry and what Python calls it by to the outside.
+    """
+    assert _differences(np.arange(5), np.arange(3)) == 30 - 5
+    (library,) = (each.library for each in _differences.overloads.values())
+    defined = [line for line in library.get_llvm_str().splitlines() if line.startswith("define")]
+    outside = [line for line in defined if " internal " not in line]
+    assert all("_differences" in line for line in outside)
