@@ -19,6 +19,7 @@ from sim.quantities import AdviceError, parse_quantity
 from sim.repair_policies import PartsOf
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
+from sim.scenario_memory import SwapSection
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
@@ -325,6 +326,9 @@ def _memory(service: ServiceSection, path: KeyPath, known: Catalogue) -> Iterato
     if service.parts > 1 and service.link_of(service.shape(), chip) is None:
         what = f"no source tells how much {chip.name} moves between parts"
         yield (*path, "batching", "link"), what, "write such as `link: 400 GB/s`"
+    if isinstance(service.preemption, SwapSection) and not (service.preemption.link or chip.host_link_bytes_per_s):
+        what = f"no source tells the host link of {chip.name}"
+        yield (*path, "preemption"), what, "write `link`, such as `16 GB/s` per chip"
     try:
         gather_bytes_per_s(chip, network)
         require_fit(model, chip, network, service.longest_reserved_tokens, service.memory())

@@ -23,8 +23,8 @@ ASSUMPTIONS = (
     "RecoveryPolicy.restore", "RecoveryPolicy.reroute_opt_in", "RecoveryPolicy.rerouted_speed", "PodSection.grid",
     "RecoveryPolicy.reroute_network_share",
     "PodSection.ports",
-    "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch", *JOB_ASSUMPTIONS,
-    *REQUEST_ASSUMPTIONS, *PRICE_ASSUMPTIONS,
+    "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch",
+    "SwapSection.host_memory", *JOB_ASSUMPTIONS, *REQUEST_ASSUMPTIONS, *PRICE_ASSUMPTIONS,
 )  # fmt: skip
 """Keys whose default is a guess of this project."""
 
@@ -107,6 +107,8 @@ MEANINGS = {
     "DisaggregatedSection.budget": "Most prompt tokens of one pass; whole prompts where it is left out.",
     "SharedPrefix.groups": "Number of different beginnings.",
     "SharedPrefix.tokens": "Length of each, in tokens.",
+    "SwapSection.host_memory": "Host memory for what is evicted, per chip of a replica.",
+    "SwapSection.link": "What the host link of a chip carries, one way; the chip's own where it is left out.",
     "Contiguous.reserve": "What a request reserves: `max_model_len`, the next `power_of_two`, or its need (`oracle`).",
     "Contiguous.max_model_len": "The longest request, in tokens of prompt and answer; longer ones are refused.",
 }  # fmt: skip

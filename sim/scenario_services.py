@@ -18,6 +18,7 @@ from sim.scenario_batching import (
     StaticSection,
 )
 from sim.scenario_clients import AdmissionSection, ClientsSection
+from sim.scenario_memory import Cache, PreemptionSection, RecomputeSection, SwapSection
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
@@ -69,12 +70,6 @@ Lengths = Annotated[
     | Annotated[FixedLengths, Tag("fixed")]
     | Annotated[EmpiricalLengths, Tag("empirical")],
     kind_or("lognormal"),
-]
-Cache = Annotated[
-    Annotated[Paged, Tag("paged")]
-    | Annotated[Contiguous, Tag("contiguous")]
-    | Annotated[PrefixSharing, Tag("prefix_sharing")],
-    kind_or("paged"),
 ]
 
 
@@ -136,6 +131,7 @@ PLUG_INS: dict[str, tuple[Any, ...]] = {
     "serving.services.N.requests.input, output": (LognormalLengths, FixedLengths, EmpiricalLengths),
     "serving.services.N.batching": (ContinuousSection, ChunkedPrefillSection, StaticSection, DisaggregatedSection),
     "serving.services.N.cache": (Paged, Contiguous, PrefixSharing),
+    "serving.services.N.preemption": (RecomputeSection, SwapSection),
     "serving.services.N.router": (LeastOutstanding, RoundRobin, RandomRouter, PrefixAffine, CentralQueue, SloAware),
 }
 """All plug-ins by the key at which a scenario chooses one of them."""
@@ -230,6 +226,8 @@ class ServiceSection(Section):
     cache: Cache = Paged()
     """How the KV cache is given out: `paged` (blocks of 16 tokens), `contiguous` (one piece per request), or
     `prefix_sharing` (paged; equal leading blocks of prompts are kept once)."""
+    preemption: PreemptionSection = RecomputeSection()
+    """What becomes of the KV of a request that is evicted for want of blocks: `recompute`, or `swap` to host memory."""
     shared_prefix: SharedPrefix | None = None
     """Common beginnings of prompts, for requests whose own file names none."""
     utilisation: Share = 0.9
@@ -347,6 +345,12 @@ class ServiceSection(Section):
         if isinstance(self.batching, DisaggregatedSection) and not self._moves_between_parts:
             what = "parts move blocks of a paged cache, or pieces of one length"
             return "cache", what, "write `cache: {kind: paged}` or `{kind: contiguous}`"
+        if isinstance(self.preemption, SwapSection):
+            if isinstance(self.batching, StaticSection) or isinstance(self.cache, Contiguous):
+                return "preemption", "nothing is ever evicted where all is reserved at admission", "take the key out"
+            if isinstance(self.batching, DisaggregatedSection):
+                what = "parts that decode send what they evict back to those that compute prompts"
+                return "preemption", what, "take the key out, or choose another `batching`"
         if isinstance(self.batching, DisaggregatedSection) and self.router in ("central", "slo_aware"):
             return "router", "parts that compute prompts take turns or the least busy one", "write another `router`"
         if shares and isinstance(self.batching, StaticSection):

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from sim.scenario import Scenario
+from sim.scenario_memory import preemption_rule
 from sim.scenario_services import ServiceSection
 from sim.streams import Streams
 from topology.shape import Shape, parse_shape
@@ -84,6 +85,7 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         clients=section.clients.rule(),
         admission=section.admission.rule(),
         priorities=section.priorities,
+        preemption=preemption_rule(section.preemption, chip, costs),
     )
 
 

@@ -481,6 +481,20 @@ CROSS_CASES = [
         "a prefix-affine router needs a cache of prefixes; write `cache: {kind: prefix_sharing}`",
     ),
     edit(
+        "swap with nothing to evict",
+        "      load: 0.7",
+        "      cache: {kind: contiguous}\n      preemption: {kind: swap}\n      load: 0.7",
+        ":24: ",
+        "nothing is ever evicted where all is reserved at admission; take the key out",
+    ),
+    edit(
+        "swap over an unknown link",
+        "      load: 0.7",
+        "      chip: tpu_v5p\n      preemption: {kind: swap, host_memory: 8 GiB}\n      load: 0.7",
+        ":24: ",
+        "no source tells the host link of TPU v5p; write `link`, such as `16 GB/s` per chip",
+    ),
+    edit(
         "uneven parts",
         "batching: {kind: chunked_prefill, budget: 1024}",
         "batching: {kind: disaggregated, parts: 3, link: 400 GB/s}",

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from tests.serving.naive import FAR, Costs, Naive, Rules
 from tests.serving.naive_clients import ClientNaive, ClientStaticNaive
 from tests.serving.naive_static import StaticNaive
+from tests.serving.naive_swap import ClientSwapNaive, SwapNaive
 from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.requests import Requests
 from workloads.serving.batching import ChunkedPrefill, ContinuousBatching, StaticBatching
 from workloads.serving.clients import Admission, Cancellations, Clients, Patience, Retries
 from workloads.serving.measures import ServiceMeasures
+from workloads.serving.preemption import Swap
 from workloads.serving.router import CentralQueue, LeastOutstanding, PrefixAffine, RandomRouter, RoundRobin, SloAware
 from workloads.serving.service import Service, ServiceConfig
 
@@ -288,6 +290,10 @@ def run_naive_on(case: Case) -> Naive:
         (False, True): ClientNaive,
         (True, True): ClientStaticNaive,
     }
+    if isinstance(case.config.preemption, Swap):
+        rules.host_blocks = case.config.preemption.host_blocks
+        rules.block_ns = round(case.config.preemption.s_per_block * 1e9)
+        kinds[static, waits] = ClientSwapNaive if waits else SwapNaive
     naive = kinds[static, waits](rules, rows_of(case), hashes_of(case.requests))
     tell_requests(naive, case)
     return run_verbs(naive, case)

@@ -51,6 +51,8 @@ class Rules:
     max_queue: int = FAR
     max_outstanding: int = FAR
     max_ttft: int = FAR
+    host_blocks: int = 0
+    block_ns: int = 0
 
 
 @dataclass(eq=False)
@@ -87,6 +89,8 @@ class Request:
     event: int = FAR
     leaving: int = 0
     away: bool = False
+    host: object = None
+    host_kv: int = 0
     ledger: Counter[str] = field(default_factory=Counter)
 
     def book(self, category: str, until: int) -> None:
@@ -105,6 +109,7 @@ class Pass:
     decodes: list[Request]
     prompts: list[Request]
     context: int
+    extra: int
 
 
 @dataclass(eq=False)
@@ -124,6 +129,7 @@ class Replica:
     steps: int = 0
     references: dict[int, int] = field(default_factory=dict)
     unused: list[int] = field(default_factory=list)
+    extra: int = 0
 
 
 class Naive:
@@ -382,6 +388,7 @@ class Naive:
         """Reserve, evict or admit, start."""
         rules = self.rules
         replica.boundary = None
+        replica.extra = 0
         self.book_queue(replica, t)
         decodes = [request for request in replica.running if request.decoding]
         evicted = False
@@ -396,7 +403,7 @@ class Naive:
             else:
                 decodes.remove(victim)
             self.leave_prefix(replica, victim)
-            self.drop(victim)
+            self.preempt(replica, victim)
             victim.evictions += 1
             self.count["evictions"] += 1
             queue = self.queue_of(replica)
@@ -408,11 +415,23 @@ class Naive:
         self.take_unused(replica)
         replica.blocked = evicted
         prompts = [] if evicted else self.admit(replica, t, len(decodes))
+        decodes = [request for request in replica.running if request.decoding]
         if not decodes and not prompts:
             return
         self.start_pass(replica, t, decodes, prompts)
         if evicted:
             self.wake_idle(t)
+
+    def preempt(self, replica: Replica, request: Request) -> None:
+        """What becomes of the KV of the evicted."""
+        self.drop(request)
+
+    def is_held_back(self, replica: Replica, request: Request) -> bool:
+        """Whether it may not be admitted with its prompt, though it heads the queue: only with swap."""
+        return False
+
+    def resume(self, replica: Replica, request: Request) -> None:
+        """It is admitted with its prompt; with swap some of it may come back."""
 
     def drop(self, request: Request) -> None:
         """Its KV is gone."""
@@ -437,9 +456,12 @@ class Naive:
         queue = self.queue_of(replica)
         while room > 0 and queue and len(replica.running) < slots:
             request = queue[0]
+            if self.is_held_back(replica, request):
+                break
             target = request.prompt + request.sent
             blocks = -(-target // 16) if rules.reserve is None else self.most_blocks(request)
-            run = self.leading_run(replica, request, target) if rules.hash_tokens else []
+            shares = rules.hash_tokens > 0 and request.host is not replica
+            run = self.leading_run(replica, request, target) if shares else []
             held = sum(1 for number in run if replica.references[number])
             spare = self.free(replica) - (blocks - held * (rules.hash_tokens // 16))
             if spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks)):
@@ -448,9 +470,10 @@ class Naive:
             queue.pop(0)
             replica.running.append(request)
             request.target, request.blocks, request.kv = target, blocks, 0
-            if rules.hash_tokens:
+            if shares:
                 self.reuse(replica, request, run)
-                self.take_unused(replica)
+            self.take_unused(replica)
+            self.resume(replica, request)
             request.chunk = min(room, target - request.kv)
             if rules.hash_tokens:
                 self.store(replica, request)
@@ -466,7 +489,8 @@ class Naive:
         context = sum(request.kv for request in decodes)
         healthy = sum(parts) + costs.kv[len(decodes)] * context
         healthy += sum(costs.pair * self.pairs(request) + costs.cached * request.kv for request in prompts)
-        replica.flight = Pass(t, t + self.stretched(replica, healthy), healthy, decodes, prompts, context)
+        end = t + self.stretched(replica, healthy) + replica.extra
+        replica.flight = Pass(t, end, healthy, decodes, prompts, context, replica.extra)
 
     @staticmethod
     def stretched(replica: Replica, healthy: int) -> int:
@@ -536,7 +560,8 @@ class Naive:
         own = self.rules.costs.kv[decodes] * request.kv
         ledger["own_kv_reads"] += own
         ledger["others_kv_reads"] += reads - own
-        ledger["degraded"] += flight.end - flight.start - flight.healthy
+        ledger["swap"] += flight.extra
+        ledger["degraded"] += flight.end - flight.start - flight.healthy - flight.extra
         parts = self.rules.costs.decode[decodes]
         alone = sum(parts) + reads
         if flight.prompts and flight.healthy < alone:
@@ -549,7 +574,8 @@ class Naive:
     def split_prompt(self, request: Request, flight: Pass, tokens: int, reads: int, pairs: int, cached: int) -> None:
         """Ledger of one prompt for one pass."""
         costs, ledger = self.rules.costs, request.ledger
-        ledger["degraded"] += flight.end - flight.start - flight.healthy
+        ledger["swap"] += flight.extra
+        ledger["degraded"] += flight.end - flight.start - flight.healthy - flight.extra
         if request.kv < request.redo:
             ledger["recompute"] += flight.healthy
             return

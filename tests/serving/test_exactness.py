@@ -176,7 +176,8 @@ def uncompiled_digests(first: int, last: int, before: str = "", draw: str = "dra
     """Digests of workloads first to last - 1, run in a fresh interpreter without compilation, after a line of code."""
     code = (
         "import numba; from tests.serving.test_exactness import *; from tests.serving.cases import *\n"
-        f"from tests.serving.prefix_cases import *; from tests.serving.pool_cases import *\n{before}\n"
+        "from tests.serving.prefix_cases import *; from tests.serving.pool_cases import *\n"
+        f"from tests.serving.swap_cases import *\n{before}\n"
         "assert numba.config.DISABLE_JIT\n"
         f"for seed in range({first}, {last}): print(digest(run_kernel_on({draw}(seed, whole=seed % 2 == 0))))\n"
     )

@@ -222,7 +222,7 @@ def book_mixed(s: State, r: int) -> None:
         decode_share_of_pass(s, r, healthy)
         for gauge in range(f.TIME_GAUGES - 1):
             replica[r, f.R_GAUGE + gauge] += s.scratch[gauge]
-        replica[r, f.R_GAUGE + f.G_DEGRADED] += duration - healthy
+        replica[r, f.R_GAUGE + f.G_DEGRADED] += duration - healthy - replica[r, f.R_EXTRA]
         units = kv_units(s, r, decodes)
         replica[r, f.R_GAUGE + f.G_OWN_1] += units
         replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])
@@ -242,7 +242,8 @@ def book_prompt(s: State, r: int, i: int) -> None:
     prompt_share_of_pass(s, r, i, healthy)
     for category in range(f.L_PREFILL, f.L_DEGRADED):
         slot[i, f.S_LEDGER + category] += s.scratch[category]
-    slot[i, f.S_LEDGER + f.L_DEGRADED] += duration - healthy
+    slot[i, f.S_LEDGER + f.L_SWAP] += s.replica[r, f.R_EXTRA]
+    slot[i, f.S_LEDGER + f.L_DEGRADED] += duration - healthy - s.replica[r, f.R_EXTRA]
 
 
 @kernel_part

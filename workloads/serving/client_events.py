@@ -25,6 +25,7 @@ from workloads.serving.booking import book_wait, leave_gauges
 from workloads.serving.client_queue import own_draw, schedule_client
 from workloads.serving.commits import leave_as, stop_running
 from workloads.serving.fields import State
+from workloads.serving.host import release_host
 from workloads.serving.logbins import bin_of
 from workloads.serving.plans import reconsider, wake_all
 from workloads.serving.queues import (
@@ -75,6 +76,8 @@ def end_attempt(s: State, r: int, i: int, t: int, reason: int) -> None:
             common[f.N_ATTEMPTS_REJECTED] += 1
         elif reason == f.TIMED_OUT:
             common[f.N_ATTEMPTS_TIMED_OUT] += 1
+    if common[f.C_HOST_BLOCKS] > 0:
+        release_host(s, i)
     attempt = slot[i, f.S_ATTEMPT]
     if reason == f.CANCELLED or attempt >= common[f.C_ATTEMPTS]:
         leave_as(s, r, i, t, reason)

@@ -204,7 +204,7 @@ def commit_decode(s: State, r: int, k: int) -> None:
     if s.common[f.C_MEASURES]:
         book_decode(s, r, k, live)
     if replica[r, f.R_FRESH] > 0:
-        book_first_gaps(s, r)
+        book_first_gaps(s, r, elapsed_ns(1, pace[r, f.P_BASE], pace[r, f.P_SLOPE]))
     replica[r, f.R_FREE] -= blocks_of_steps(s, r, m)
     if s.common[f.C_UNIT] > 0:
         take_cached(s, r, 0)

@@ -21,6 +21,14 @@ from workloads.serving.queues import (
     youngest_of_lowest,
 )
 from workloads.serving.static_batches import form_batch
+from workloads.serving.swap import (
+    carry_no_prompt,
+    is_answer_at_host,
+    is_next_at_host,
+    read_back,
+    resume_prompt,
+    write_out,
+)
 
 REBASE_STEPS = 1 << 18
 
@@ -41,7 +49,8 @@ def evict_youngest(s: State, r: int, t: int) -> None:
         slot[i, f.S_LEDGER + f.L_KV_BLOCKED] += t - slot[i, f.S_SINCE]
         slot[i, f.S_SINCE] = t
         stop_running(s, r, i)
-    slot[i, f.S_REDO] = max(slot[i, f.S_REDO], computed)
+    if s.common[f.C_HOST_BLOCKS] == 0 or not write_out(s, r, i, computed):
+        slot[i, f.S_REDO] = max(slot[i, f.S_REDO], computed)
     slot[i, f.S_EVICTIONS] += 1
     s.common[f.N_EVICTIONS] += 1
     replica[r, f.R_CHANGED] = 1
@@ -87,12 +96,14 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
     queue = queue_row(s, r)
     while room > 0 and replica[queue, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < common[f.C_MAX_BATCH]:
         i = replica[queue, f.R_QUEUE_HEAD]
+        if common[f.C_HOST_BLOCKS] > 0 and is_answer_at_host(s, r, i):
+            break
         target = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
         blocks = blocks_of(target)
         if not common[f.C_PAGED]:
             blocks = most_blocks(s, slot[i, f.S_INPUT], slot[i, f.S_OUTPUT])
         most = run = held = 0
-        if common[f.C_UNIT] > 0:
+        if common[f.C_UNIT] > 0 and slot[i, f.S_HOST] != r + 1:
             most = pieces_to_reuse(s, slot[i, f.S_HASHES], target)
             run = find_run(s, r, slot[i, f.S_HASH_AT], most)
             held = held_of_run(s, slot[i, f.S_HASH_AT], run)
@@ -114,24 +125,27 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
             refer_to_run(s, r, i, run, most)
             take_cached(s, r, reserved)
         append_running(s, r, i)
+        if common[f.C_HOST_BLOCKS] > 0:
+            resume_prompt(s, r, i)
         room -= start_chunk(s, r, i, room)
     return blocked
 
 
 @kernel_part
 def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
-    """Begin a pass that carries prompt tokens at t; it has a segment of its own."""
+    """Begin a pass that carries prompt tokens, or moves blocks, at t; it has a segment of its own."""
     replica, pace, common = s.replica, s.pace, s.common
     decodes = replica[r, f.R_DECODES]
     replica[r, f.R_FREE] -= reserved
     row, weight = table_row(s, decodes + replica[r, f.R_PROMPT_TOKENS])
-    healthy = table_value(s, row, weight, f.T_PREFILL) + kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
+    kind = f.T_PREFILL if replica[r, f.R_PROMPT_TOKENS] > 0 else f.T_DECODE
+    healthy = table_value(s, row, weight, kind) + kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
     healthy += s.pace[r, f.P_PAIR] * replica[r, f.R_PAIRS] + s.pace[r, f.P_CACHED] * replica[r, f.R_CACHED]
     pace[r, f.P_HEALTHY_BASE] = healthy
     replica[r, f.R_MODE] = f.PASS
     replica[r, f.R_MIXED] = 1
     replica[r, f.R_ANCHOR] = t
-    replica[r, f.R_END] = t + int(healthy / pace[r, f.P_SPEED] + 0.5)
+    replica[r, f.R_END] = t + int(healthy / pace[r, f.P_SPEED] + 0.5) + replica[r, f.R_EXTRA]
     common[f.N_SEGMENTS] += 1
     common[f.N_MOST_DECODES] = max(common[f.N_MOST_DECODES], decodes)
     common[f.N_MOST_BLOCKS] = max(common[f.N_MOST_BLOCKS], replica[r, f.R_BLOCKS] - replica[r, f.R_FREE])
@@ -170,6 +184,9 @@ def fill_batch(s: State, r: int, t: int) -> bool:
     The mode stays BOUNDARY when decode steps come next. Return whether any was evicted.
     """
     replica = s.replica
+    swaps = s.common[f.C_HOST_BLOCKS] > 0
+    if swaps:
+        replica[r, f.R_EXTRA] = 0
     reserved = blocks_of_next_step(s, r)
     evicted = False
     while reserved > replica[r, f.R_FREE]:
@@ -179,12 +196,18 @@ def fill_batch(s: State, r: int, t: int) -> bool:
     if s.common[f.C_UNIT] > 0:
         take_cached(s, r, reserved)
     blocked = 1
-    if not evicted:
+    if evicted:
+        carry_no_prompt(s, r)
+    elif swaps and is_next_at_host(s, r):
+        blocked = read_back(s, r, t, reserved)
+        reserved = blocks_of_next_step(s, r)
+    else:
         blocked = admit(s, r, t, reserved)
     note_blocked(s, r, t, blocked)
-    if s.common[f.C_ROUTER] == f.ROUTE_CENTRAL and (evicted or replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT):
+    begins = replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT or replica[r, f.R_EXTRA] > 0
+    if s.common[f.C_ROUTER] == f.ROUTE_CENTRAL and (evicted or begins):
         wake_others(s, r, t)
-    if not evicted and replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT:
+    if begins:
         start_mixed(s, r, t, reserved)
     elif replica[r, f.R_DECODES] == 0:
         replica[r, f.R_MODE] = f.IDLE

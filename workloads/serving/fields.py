@@ -45,6 +45,7 @@ LEDGER = (
     "fixed",
     "interference",
     "recompute",
+    "swap",
     "degraded",
     "kv_transfer",
 )
@@ -63,6 +64,7 @@ LEDGER = (
     L_FIXED,
     L_INTERFERENCE,
     L_RECOMPUTE,
+    L_SWAP,
     L_DEGRADED,
     L_TRANSFER,
 ) = range(len(LEDGER))
@@ -125,9 +127,11 @@ TIME_GAUGES = 7
     C_DECODE_WATERMARK,
     C_ROOM,
     C_WASTE,
-) = range(50)
-SETTINGS = 50
-"""`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens."""
+    C_HOST_BLOCKS,
+) = range(51)
+SETTINGS = 51
+"""`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens.
+`C_HOST_BLOCKS`: of host memory by replica, for those that are evicted (0: they are computed again)."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -186,8 +190,10 @@ CLASSES = 8
     R_COMING,
     R_MOVING,
     R_FRESH,
+    R_HOST,
+    R_EXTRA,
     R_CLASS_TAIL,
-) = range(45)
+) = range(47)
 R_GAUGE = R_CLASS_TAIL + CLASSES
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
@@ -214,10 +220,11 @@ R_HEAP = R_PHASE + BLOCK_TOKENS
     P_KV_UNITS,
     P_TRANSFER,
     P_LAST_LAYER,
-) = range(15)
-PACE_SIZE = 15
-"""The last five are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
-per token moved to a decode replica, of all layers and of the last one."""
+    P_SWAP,
+) = range(16)
+PACE_SIZE = 16
+"""The last six are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
+per token moved to a decode replica, of all layers and of the last one; ns per block written to the host or read."""
 
 # Columns of the table of pass times (float, ns): decode total and parts, prefill total and parts;
 # the tokens of the row; and, by decoding sequences, ns per context token read.
@@ -274,8 +281,10 @@ REQUEST_SIZE = 9
     S_JOIN_AT,
     S_FRESH,
     S_JOINED,
+    S_HOST,
+    S_HOST_TOKENS,
     S_GAUGE,
-) = range(43)
+) = range(45)
 S_LEDGER = S_GAUGE + GAUGES
 S_FREE = S_LEDGER + LEDGER_SIZE
 """Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""
@@ -332,8 +341,14 @@ SLOT_SIZE = S_EVENTS + 1
     N_USED_STEPS,
     N_RESERVED_STEPS,
     N_EXTERNAL_STEPS,
+    N_SWAPS_OUT,
+    N_SWAPS_IN,
+    N_BLOCKS_OUT,
+    N_BLOCKS_IN,
+    N_SWAP_NS,
+    N_HOST_FULL,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 47)
+) = range(SETTINGS, SETTINGS + 53)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)

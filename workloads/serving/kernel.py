@@ -23,6 +23,7 @@ from workloads.serving.prediction import is_over_limits, route
 from workloads.serving.prefix import pieces_to_reuse, take_cached
 from workloads.serving.queues import change_outstanding, choose_replica, enqueue_last
 from workloads.serving.static_batches import commit_static
+from workloads.serving.swap import book_swap
 from workloads.serving.transfers import end_transfers
 
 
@@ -82,6 +83,8 @@ def settle(s: State, first: int, last: int, until: int) -> None:
             if not replica[r, f.R_MIXED]:
                 commit_decode(s, r, replica[r, f.R_PLAN])
             elif not s.common[f.C_STATIC]:
+                if replica[r, f.R_EXTRA] > 0:
+                    book_swap(s, r)
                 commit_mixed(s, r)
             if s.common[f.C_STATIC]:
                 commit_static(s, r)

@@ -20,6 +20,7 @@ from workloads.serving.central import note_alive, note_blocked
 from workloads.serving.client_events import close_clients, leave_now
 from workloads.serving.commits import leave_system, stop_running
 from workloads.serving.fields import State
+from workloads.serving.host import lose_host
 from workloads.serving.plans import reconsider, wake_all
 from workloads.serving.prefix import clear_cache
 from workloads.serving.queues import (
@@ -52,6 +53,8 @@ def lose_replica(s: State, r: int, t: int) -> None:
         slot[i, f.S_CAUGHT] = 1
         i = slot[i, f.S_NEXT]
     note_blocked(s, r, t, 0)
+    if s.common[f.C_HOST_BLOCKS] > 0:
+        lose_host(s, r)
     while replica[r, f.R_TAIL] != f.NO_SLOT:
         i = replica[r, f.R_TAIL]
         computed = slot[i, f.S_READY]
@@ -174,6 +177,17 @@ def share_of_step(s: State, r: int) -> None:
         scratch[f.G_DEGRADED] += sign * (elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE]) - healthy)
 
 
+@kernel_routine
+def book_cut_swap(s: State, r: int) -> None:
+    """The decodes of replica r have waited for the blocks that the pass in flight moves, as `scratch` says."""
+    slot = s.slot
+    i = s.replica[r, f.R_HEAD]
+    while i != f.NO_SLOT:
+        if slot[i, f.S_STATE] == f.DECODE:
+            slot[i, f.S_LEDGER + f.L_SWAP] += s.scratch[f.L_SWAP]
+        i = slot[i, f.S_NEXT]
+
+
 @kernel_part
 def close_pass(s: State, r: int, t: int) -> None:
     """The horizon t cuts the pass in flight on replica r: its time so far is split as the whole pass would be."""
@@ -186,7 +200,8 @@ def close_pass(s: State, r: int, t: int) -> None:
         i = replica[r, f.R_FIRST_PREFILL]
         while i != f.NO_SLOT:
             prompt_share_of_pass(s, r, i, healthy)
-            scratch[f.L_DEGRADED] = full - healthy
+            scratch[f.L_SWAP] = replica[r, f.R_EXTRA]
+            scratch[f.L_DEGRADED] = full - healthy - replica[r, f.R_EXTRA]
             add_cut(s, t - start, full, f.L_FIXED)
             for category in range(f.LEDGER_SIZE):
                 slot[i, f.S_LEDGER + category] += scratch[category]
@@ -197,7 +212,8 @@ def close_pass(s: State, r: int, t: int) -> None:
         return
     if mixed:
         decode_share_of_pass(s, r, healthy)
-        scratch[f.G_DEGRADED] = full - healthy
+        scratch[f.L_SWAP] = replica[r, f.R_EXTRA]
+        scratch[f.G_DEGRADED] = full - healthy - replica[r, f.R_EXTRA]
     else:
         k, base, slope = replica[r, f.R_STEP], s.pace[r, f.P_BASE], s.pace[r, f.P_SLOPE]
         full = elapsed_ns(k + 1, base, slope) - elapsed_ns(k, base, slope)
@@ -205,6 +221,8 @@ def close_pass(s: State, r: int, t: int) -> None:
     add_cut(s, t - start, full, f.G_FIXED)
     for gauge in range(f.TIME_GAUGES):
         replica[r, f.R_GAUGE + gauge] += scratch[gauge]
+    if scratch[f.L_SWAP] > 0:
+        book_cut_swap(s, r)
     units = int(kv_units(s, r, decodes) * ((t - start) / full))
     replica[r, f.R_GAUGE + f.G_OWN_1] += units
     replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])

@@ -18,14 +18,16 @@ from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.requests import LATEST_NS, Requests
 from workloads.serving import fields as f
-from workloads.serving.batching import Batching, ContinuousBatching, Disaggregated, StaticBatching
+from workloads.serving.batching import Batching, ContinuousBatching, Disaggregated
 from workloads.serving.clients import Admission, Clients, check_shares
 from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
 from workloads.serving.pieces import in_pieces, piece_tokens
+from workloads.serving.preemption import Preemption, Recompute
 from workloads.serving.prefix_state import hashes_of_next_chunk
-from workloads.serving.router import CentralQueue, PrefixAffine, RandomRouter, RoundRobin, Router, SloAware
+from workloads.serving.router import RandomRouter, RoundRobin, Router
 from workloads.serving.state import new_state, with_more_slots
+from workloads.serving.together import check_together
 
 Uniforms = Callable[[str, int, int], NDArray[np.float64]]
 """(stream name, block, count) -> uniforms in [0, 1), as `Streams.uniforms` gives them."""
@@ -48,6 +50,7 @@ TOTAL_NAMES = (
     "attempts_timed_out", "discarded_tokens",
     "kv_transfers", "kv_transfer_tokens", "kv_transfer_ns", "kv_held_token_steps",
     "kv_used_token_steps", "kv_reserved_token_steps", "kv_external_token_steps",
+    "swaps_out", "swaps_in", "swap_blocks_out", "swap_blocks_in", "swap_ns", "host_full",
 )  # fmt: skip
 
 
@@ -61,7 +64,7 @@ class ServiceConfig:
     by request for the first so many. `saturated_requests_per_s`: of one replica, for the queue verdict.
     `clients`: their patience, retries, cancellations; `admission`: limits at the door of a replica; `priorities`:
     shares of the requests in classes 0 (the highest), 1, ...: strict first come, first served within a class, a higher
-    one first; the lowest is evicted first.
+    one first; the lowest is evicted first. `preemption`: what becomes of the KV of the evicted.
     """
 
     costs: PassCosts
@@ -81,33 +84,19 @@ class ServiceConfig:
     clients: Clients = field(default_factory=Clients)
     admission: Admission = field(default_factory=Admission)
     priorities: tuple[float, ...] = ()
+    preemption: Preemption = field(default_factory=Recompute)
 
     def __post_init__(self) -> None:
         """Refuse what can not run."""
         if self.blocks < 1 or self.replicas < 1:
             raise ValueError("a service needs at least one replica and one block of KV cache")
-        if isinstance(self.batching, StaticBatching) and isinstance(self.kv, PrefixSharing):
-            raise ValueError("static batches pad their prompts: they can not share prefixes; choose another batching")
-        if isinstance(self.router, PrefixAffine) and not isinstance(self.kv, PrefixSharing):
-            raise ValueError("the prefix-affine router needs a cache that shares prefixes (kv=PrefixSharing())")
-        if isinstance(self.batching, StaticBatching) and self.measure_waste:
-            raise ValueError("the waste of static batches is not measured: their padding is (`padded_tokens`)")
-        if isinstance(self.batching, Disaggregated):
-            if self.batching.prefill_replicas >= self.replicas:
-                raise ValueError("a disaggregated service needs replicas that decode beside those that prefill")
-            if not isinstance(self.kv, Paged):
-                raise ValueError("disaggregated replicas need a paged KV cache")
-            plain = (self.clients, self.admission, self.priorities) == (Clients(), Admission(), ())
-            if not plain or isinstance(self.router, CentralQueue | SloAware):
-                raise ValueError("disaggregated replicas serve one class of patient clients, without a central queue")
+        check_together(self)
         if not 0 <= self.watermark < 1:
             raise ValueError(f"watermark must be a share in [0, 1), not {self.watermark:g}")
         shortest_s = min(self.costs.decode_parts_s.sum(axis=1).min(), self.costs.prefill_parts_s.sum(axis=1).min())
         if shortest_s < 1e-9:
             raise ValueError("every pass must take at least 1 ns")
         check_shares(self.priorities)
-        if self.admission.max_predicted_ttft_s is not None and isinstance(self.router, CentralQueue):
-            raise ValueError("a central queue predicts no time to first token: leave out max_predicted_ttft_s")
 
     @property
     def needs_uniforms(self) -> bool:
@@ -152,6 +141,7 @@ class Service:
             admission=config.admission,
             priorities=config.priorities,
             waste=config.measure_waste,
+            preemption=config.preemption,
         )
         self._totals = [0] * f.COMMON_SIZE
         self._blocks: dict[str, tuple[int, NDArray[np.float64]]] = {}

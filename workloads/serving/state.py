@@ -12,6 +12,7 @@ from workloads.serving.batching import NO_LIMIT, Batching, Disaggregated, Static
 from workloads.serving.clients import Admission, Clients
 from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
+from workloads.serving.preemption import Preemption, Swap
 from workloads.serving.prefix_state import new_cache
 from workloads.serving.queues import SLOT_MASK
 from workloads.serving.router import CentralQueue, PrefixAffine, Router
@@ -72,6 +73,7 @@ def new_state(
     admission: Admission,
     priorities: tuple[float, ...],
     waste: bool,
+    preemption: Preemption,
 ) -> State:
     """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece."""
     setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
@@ -102,6 +104,8 @@ def new_state(
     set_clients(setting, clients, admission)
     setting[f.C_CLASSES] = max(1, len(priorities))
     setting[f.C_WASTE] = waste
+    if isinstance(preemption, Swap):
+        setting[f.C_HOST_BLOCKS] = preemption.host_blocks
     setting[f.C_TTFT_LIMIT] = ttft_limit_ns
     setting[f.C_TPOT_LIMIT] = tpot_limit_ns
     setting[f.C_TURN] = -1
@@ -127,6 +131,8 @@ def new_state(
     prompt_s = np.array([costs.prefill_pair_s, costs.prefill_context_s_per_token])
     pace[:, [f.P_PAIR, f.P_CACHED]] = _nanoseconds(prompt_s, FINER)
     pace[:, f.P_KV_UNITS] = 2.0**shift
+    if isinstance(preemption, Swap):
+        pace[:, f.P_SWAP] = _nanoseconds(np.array(preemption.s_per_block), FINER)
     if isinstance(batching, Disaggregated):
         set_pools(batching, setting, replica, pace, watermark)
     slot = np.zeros((FIRST_SLOTS, f.SLOT_SIZE), dtype=np.int64)

@@ -26,7 +26,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of
-from workloads.serving.booking import book_wait, elapsed_ns
+from workloads.serving.booking import book_wait
 from workloads.serving.fields import State
 from workloads.serving.logbins import bin_of
 from workloads.serving.plans import reconsider
@@ -143,10 +143,9 @@ def end_transfers(s: State, d: int, t: int) -> None:
 
 
 @kernel_routine
-def book_first_gaps(s: State, d: int) -> None:
-    """The first step of the segment of replica d has ended: the transfer lies in the first gap of those that joined."""
-    replica, slot, pace = s.replica, s.slot, s.pace
-    step = elapsed_ns(1, pace[d, f.P_BASE], pace[d, f.P_SLOPE])
+def book_first_gaps(s: State, d: int, step: int) -> None:
+    """The first step of the segment of replica d, of `step` ns, has ended: those that joined have waited longer."""
+    replica, slot = s.replica, s.slot
     i = replica[d, f.R_TAIL]
     while replica[d, f.R_FRESH] > 0:
         slot[i, f.S_FRESH] = 0

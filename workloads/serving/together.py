@@ -1,0 +1,44 @@
+"""Which options of a service go together; what does not is refused in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workloads.kv_cache import Contiguous, Paged, PrefixSharing
+from workloads.serving.batching import Disaggregated, StaticBatching
+from workloads.serving.clients import Admission, Clients
+from workloads.serving.preemption import Swap
+from workloads.serving.router import CentralQueue, PrefixAffine, SloAware
+
+if TYPE_CHECKING:
+    from workloads.serving.service import ServiceConfig
+
+
+def check_together(config: ServiceConfig) -> None:
+    """Raise ValueError, saying why, where two options of a service make no sense together."""
+    static = isinstance(config.batching, StaticBatching)
+    if static and isinstance(config.kv, PrefixSharing):
+        raise ValueError("static batches pad their prompts: they can not share prefixes; choose another batching")
+    if isinstance(config.router, PrefixAffine) and not isinstance(config.kv, PrefixSharing):
+        raise ValueError("the prefix-affine router needs a cache that shares prefixes (kv=PrefixSharing())")
+    if static and config.measure_waste:
+        raise ValueError("the waste of static batches is not measured: their padding is (`padded_tokens`)")
+    if config.admission.max_predicted_ttft_s is not None and isinstance(config.router, CentralQueue):
+        raise ValueError("a central queue predicts no time to first token: leave out max_predicted_ttft_s")
+    if isinstance(config.preemption, Swap) and (static or isinstance(config.kv, Contiguous)):
+        raise ValueError("nothing is ever evicted where all is reserved at admission: swap has nothing to do")
+    if isinstance(config.batching, Disaggregated):
+        _check_pools(config, config.batching)
+
+
+def _check_pools(config: ServiceConfig, batching: Disaggregated) -> None:
+    """The same for disaggregated replicas."""
+    if batching.prefill_replicas >= config.replicas:
+        raise ValueError("a disaggregated service needs replicas that decode beside those that prefill")
+    if not isinstance(config.kv, Paged):
+        raise ValueError("disaggregated replicas need a paged KV cache")
+    plain = (config.clients, config.admission, config.priorities) == (Clients(), Admission(), ())
+    if not plain or isinstance(config.router, CentralQueue | SloAware):
+        raise ValueError("disaggregated replicas serve one class of patient clients, without a central queue")
+    if isinstance(config.preemption, Swap):
+        raise ValueError("disaggregated replicas send back what they evict: swap is for replicas that do both")
