@@ -160,6 +160,7 @@ def _policies() -> list[dict[str, Any]]:
     """Every plug-in: the place where it is chosen, its kind, its keys, and what it does."""
     from sim.scenario_jobs import JOB_PLUG_INS
     from sim.scenario_services import PLUG_INS
+    from sim.scenario_studies import STUDY_PLUG_INS
 
     return [
         {
@@ -168,6 +169,6 @@ def _policies() -> list[dict[str, Any]]:
             "keys": ", ".join(item.name for item in fields(plug_in) if item.name != "kind"),
             "meaning": (plug_in.__doc__ or "").strip().splitlines()[0],
         }
-        for where, plug_ins in {**PLUG_INS, **JOB_PLUG_INS}.items()
+        for where, plug_ins in {**PLUG_INS, **JOB_PLUG_INS, **STUDY_PLUG_INS}.items()
         for plug_in in plug_ins
     ]

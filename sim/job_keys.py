@@ -29,6 +29,8 @@ JOB_MEANINGS = {
     "ShortestFirst.overtake": _OVERTAKE,
     "Priority.overtake": _OVERTAKE,
     "Priority.preempt": "Whether a job may take the slices of running jobs of lower priority.",
+    "Priority.notice": "Whether a job that makes way saves its state before it leaves; without, what is not safe is "
+    "lost.",
     "FairShare.overtake": _OVERTAKE,
     "FairShare.half_life": "Time after which what was used counts half; all counts in full where it is left out.",
     "FairShare.shares": "Weight of each owner; 1 where it is left out.",
@@ -40,6 +42,20 @@ JOB_MEANINGS = {
     "Easy.order": "Who is first: by `arrival`, or the `shortest`; later jobs start where they delay the first one not.",
     **{f"FixedCheckpoints.{key}": text for key, text in _CHECKPOINTS.items()},
     **{f"YoungCheckpoints.{key}": text for key, text in _CHECKPOINTS.items() if key != "interval"},
+    "DiurnalRate.mean": "Mean rate of a weekday, such as `200 requests/s`.",
+    "DiurnalRate.swing": "How much the rate swings over a day: 0 not at all, 1 to nothing at night.",
+    "DiurnalRate.peak": "Hour of the day with the highest rate; runs start on a Monday, 0 h.",
+    "DiurnalRate.weekend": "Rate on Saturday and Sunday as a share of a weekday's.",
+    "StepRates.rates": "One rate for each stretch, over and over, such as 24 of a day.",
+    "StepRates.every": "Length of a stretch.",
+    "TraceRates.path": "CSV of your own with the columns time_s,requests_per_s; over and over.",
+    "TraceRates.factor": "Rates are multiplied by it.",
+    **{f"{policy}.load": "Share of its capacity at which a replica is to be used."
+       for policy in ("Follow", "Ahead")},
+    **{f"{policy}.hold": "Fewer replicas are wanted only once so long fewer would have done."
+       for policy in ("Follow", "Ahead")},
+    "Ahead.ahead": "How far ahead the policy looks.",
+    "FixedReplicas.count": "Replicas.",
     "LargeJob.hosts": "Servers that compute.",
     "LargeJob.standbys": "Warm ones beside them.",
     "LargeJob.pool": "Servers that the job may select from, those two included.",
@@ -90,5 +106,7 @@ JOB_ASSUMPTIONS = (
     "PowerDomainEvents.racks", "SlowHosts.speed",
     "FixedCheckpoints.interval", "FixedCheckpoints.save", "YoungCheckpoints.save", "SparesPolicy.swap",
     "MakeRoom.least_wait", "MakeRoom.least_gain", "MakeRoom.tried",
+    "DiurnalRate.swing", "DiurnalRate.peak", "Follow.load", "Follow.hold", "Ahead.load", "Ahead.hold", "Ahead.ahead",
+    "SharedService.every", "SharedService.drain", "SharedService.weights_rate", "SharedService.ready",
 )  # fmt: skip
 """Keys whose default is a guess of this project."""

@@ -18,6 +18,7 @@ from sim.histories import ComponentKind
 from sim.holdings import Holding, Trouble, faces_between, faces_of
 from sim.light import Light
 from sim.listener import Clock, Listener, NoListener
+from sim.occupancy import Occupancy
 from sim.trace import FULL_SPEED_PPM, Placed, Row, Stage, Verb
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, POSITIONS_PER_FACE, AnyPod, Pod
@@ -40,14 +41,13 @@ class Machine:
         self.believed = Condition(pod)
         self.rows: list[Row] = []
         self.placements: list[Placed] = []
-        self.holdings: dict[int, Holding] = {}
         self.listener: Listener = NoListener()
         self.light = Light(pod) if fabric.has_light and isinstance(pod, Pod) else None
         self._clock = clock
         self._check_all = check_invariants
         self._write = self.rows.append
-        self._jobs_in: list[dict[int, Holding]] = [{} for _ in range(self.up.cubes)]
-        self._free_chips: NDArray[np.uint8] = np.full(pod.hosts, CHIPS_PER_HOST, dtype=np.uint8)
+        self._occupancy = Occupancy(pod, self.up.cubes)
+        self.holdings = self._occupancy.holdings
         self._drained: set[int] = set()
         self._when_free: dict[int, Callable[[], object]] = {}
         self.flaws = Flaws()
@@ -104,7 +104,7 @@ class Machine:
             when_free()
             return
         self._when_free[cube] = when_free
-        for job in sorted(self._jobs_in[cube]):
+        for job in sorted(self._occupancy.jobs_in[cube]):
             self.listener.noticed(job)
 
     def drain(self, cube: int) -> None:
@@ -231,24 +231,16 @@ class Machine:
     ) -> None:
         placed = Placed(len(self.placements), job, cubes, tuple(hosts), chips_per_host)
         holding = Holding(placed, shape)
-        free = self._free_chips[holding.index]
-        assert (free >= chips_per_host).all(), f"a host of {hosts} is taken"
         assert self._drained.isdisjoint(holding.cubes), f"a host of {hosts} is drained"
-        self._free_chips[holding.index] = free - chips_per_host
-        for cube in holding.cubes:
-            self._jobs_in[cube][job] = holding
+        self._occupancy.take(holding)
         self.placements.append(placed)
-        self.holdings[job] = holding
         for host in self.flaws.hidden:
             if host in holding.hosts:
                 self.flaws.reaches(host, job, self._clock.now)
         self._write((self._clock.now, Verb.OCCUPY.value, "", -1, job, "", placed.number))
 
     def _give_back(self, job: int) -> Placed:
-        holding = self.holdings.pop(job)
-        self._free_chips[holding.index] += holding.placed.chips_per_host
-        for cube in holding.cubes:
-            del self._jobs_in[cube][job]
+        holding = self._occupancy.give_back(job)
         self._write((self._clock.now, Verb.RELEASE.value, "", -1, job, "", holding.placed.number))
         for cube in holding.cubes if self._when_free else ():
             if cube in self._when_free and self.cube_is_free(cube):
@@ -321,21 +313,34 @@ class Machine:
         self.release(job)
         self.set_stage(job, Stage.WAITING)
 
+    def make_way(self, job: int, makes_room_for: int, *, tell: bool) -> None:
+        """A job that waits gets the place of this one once it has saved its state and left; `tell` it to leave now."""
+        assert job in self.holdings, f"job {job} holds nothing to make way with"
+        self._write((self._clock.now, Verb.MAKE_WAY.value, "", makes_room_for, job, "", 0))
+        if tell:
+            self.listener.noticed(job)
+
     def finish(self, job: int) -> None:
         """A job has done its work and gives everything back."""
         assert self.holdings[job].stage is Stage.RUNNING, f"job {job} does not run and can not finish"
         self._write((self._clock.now, Verb.FINISH.value, "", -1, job, "", 0))
         self.release(job)
 
+    def leave(self, job: int) -> None:
+        """A job that is not wanted any more goes: it gives back what it holds, or leaves the queue."""
+        if job in self.holdings:
+            self.release(job)
+        self._write((self._clock.now, Verb.LEAVE.value, "", -1, job, "", 0))
+
     # Questions --------------------------------------------------------------------------------------------------
 
     def cube_is_free(self, cube: int) -> bool:
         """Whether no job holds any chip of the cube."""
-        return not self._jobs_in[cube]
+        return not self._occupancy.jobs_in[cube]
 
     def free_hosts(self, chips_per_host: int = CHIPS_PER_HOST) -> NDArray[np.bool_]:
         """A fresh array (H,): hosts that a new slice may take, with at least so many free chips."""
-        return np.asarray((self._free_chips >= chips_per_host) & self.usable_hosts(), dtype=np.bool_)
+        return np.asarray((self._occupancy.free_chips >= chips_per_host) & self.usable_hosts(), dtype=np.bool_)
 
     def usable_hosts(self) -> NDArray[np.bool_]:
         """A fresh array (H,): hosts, held or not, that slices may use.
@@ -351,7 +356,7 @@ class Machine:
 
     def free_chips(self) -> NDArray[np.uint8]:
         """A fresh array (H,): chips of each host, usable or not, that no job holds."""
-        return self._free_chips.copy()
+        return self._occupancy.free_chips.copy()
 
     def degraded_cubes(self) -> NDArray[np.bool_]:
         """A fresh array (C,): cubes with an optical end believed dead, or a component known to be slow or to flap."""
@@ -372,7 +377,7 @@ class Machine:
 
     def free_chips_on(self, host: int) -> int:
         """Chips of a host that no job holds."""
-        return int(self._free_chips[host])
+        return int(self._occupancy.free_chips[host])
 
     def is_hurt(self, job: int) -> bool:
         """Whether the slice needs a component that is down and not yet believed down."""
@@ -407,7 +412,7 @@ class Machine:
         """Jobs whose slices need a component, in order of their numbers."""
         if kind is OCS:
             return sorted(job for job, holding in self.holdings.items() if holding.whole) if self.light else []
-        jobs = self._jobs_in[cube_of(kind, component)]
+        jobs = self._occupancy.jobs_in[cube_of(kind, component)]
         if kind is HOST:
             return sorted(job for job, holding in jobs.items() if component in holding.hosts)
         if kind is END:
@@ -428,19 +433,11 @@ class Machine:
         for kind, bytes_up in self.up.up.items():
             slandered = np.flatnonzero(view(bytes_up) > view(self.believed.up[kind])).tolist()
             assert not slandered, f"{kind} {slandered} is up and believed down"
-        free = [CHIPS_PER_HOST] * self.pod.hosts
-        jobs_in: list[dict[int, Holding]] = [{} for _ in self._jobs_in]
+        self._occupancy.check()
         for job, holding in self.holdings.items():
-            assert holding.placed.job == job, "a placement belongs to its job"
-            for host in holding.placed.hosts:
-                free[host] -= holding.placed.chips_per_host
-                jobs_in[host // HOSTS_PER_CUBE][job] = holding
             if holding.stage is Stage.RUNNING:
                 open_hosts = [h for h in holding.placed.hosts if h // HOSTS_PER_CUBE not in self.believed.closed]
                 assert self.believed.dead_hosts.isdisjoint(open_hosts), f"job {job} runs on air"
-        assert free == self._free_chips.tolist(), "chips held and free add up to the pod"
-        assert min(free) >= 0, "no chip is held twice"
-        assert jobs_in == self._jobs_in, "who is in which cube"
         for cube in sorted(self._drained):
             assert self.cube_is_free(cube), f"drained cube {cube} is held"
         if self.light is not None:

@@ -97,6 +97,19 @@ OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
 }  # fmt: skip
 """Measures of a pod in operation with their units and which way is better (design: measures, section 2)."""
 
+SHARED_POD_MEASURES: dict[str, tuple[str, str | None]] = {
+    "pod_tokens_in_time": ("1", "higher"), "pod_replicas_wanted": ("replicas", None),
+    "pod_replicas_up": ("replicas", None), "pod_start_mean_s": ("s", "lower"),
+    "training_chip_hours_per_day": ("chip h/day", "higher"), "training_useful_share": ("1", "higher"),
+    "serving_chip_hours_per_day": ("chip h/day", None), "cubes_moved_per_day": ("1/day", None),
+    "made_way_per_day": ("1/day", None), "pod_losses_per_day": ("1/day", "lower"),
+}  # fmt: skip
+"""Measures of a pod that serves and trains, with their units and which way is better; the first four of each service.
+
+`training_chip_hours_per_day` counts useful chip-hours: what losses undo, slowness and every stage but running are not.
+"""
+GAINS = ("pod_tokens_in_time", "training_chip_hours_per_day")
+"""Measures of which the summary tells by how much the shared machine is better than each of the others."""
 
 MONEY_UNITS = {
     "usd_per_year": "USD", "usd_per_useful_chip_hour": "USD", "usd_per_million_tokens_in_time": "USD",
@@ -133,6 +146,25 @@ def _of_operations(unit: str) -> MeasureName:
 
 def _always(unit: str) -> MeasureName:
     return MeasureName(unit=unit, needs="study", is_produced=lambda scenario: True, sizes=_no_sizes)
+
+
+def _of_shared_pod(unit: str) -> MeasureName:
+    return MeasureName(
+        unit=unit,
+        needs="study.shared_pod",
+        is_produced=lambda scenario: scenario.study.shared_pod is not None,
+        sizes=_no_sizes,
+    )
+
+
+def _over(other: str, unit: str) -> MeasureName:
+    def is_produced(scenario: Scenario) -> bool:
+        study = scenario.study.shared_pod
+        return study is not None and study.machines[0] == "shared" and other in study.machines
+
+    return MeasureName(
+        unit=unit, needs=f"study.shared_pod.machines: [shared, {other}]", is_produced=is_produced, sizes=_no_sizes
+    )
 
 
 def _of_chip_hours(unit: str = "chip h") -> MeasureName:
@@ -173,6 +205,12 @@ MEASURES: dict[str, MeasureName] = {
     "usd_per_million_tokens_in_time": _of_service("USD"),
     **{name: _of_large_job(unit) for name, (unit, _) in LARGE_JOB_MEASURES.items()},
     **{name: _of_operations(unit) for name, (unit, _) in OPERATIONS_MEASURES.items()},
+    **{name: _of_shared_pod(unit) for name, (unit, _) in SHARED_POD_MEASURES.items()},
+    **{
+        f"{name}_over_{other}": _over(other, SHARED_POD_MEASURES[name][0])
+        for name in GAINS
+        for other in ("fixed", "fixed_equal_money")
+    },
 }
 """Every measure by name."""
 

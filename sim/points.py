@@ -44,6 +44,7 @@ from sim.studies.promise import cliff_row, promise_rows
 from sim.studies.service_replications import service_replication_rows
 from sim.studies.service_rows import serving_rows
 from sim.studies.serving import ServingOutcome, serving_study
+from sim.studies.shared_pod import shared_pod_tables
 from sim.summary import summary_rows
 
 Row = dict[str, Any]
@@ -92,6 +93,7 @@ class PointRunner:
             before: dict[str, list[Row]] = {"promise": promised[number]}
             if operated[number]:
                 before |= operations_rows(setup, operated[number], hosts[number])
+            before |= shared_pod_tables(setup, self.executor, self.advance, hosts[number])
             if large[number]:
                 rows = large_job_rows(setup, large[number], hosts[number])
                 before["large_job"] = rows["large_job"]

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
+from sim.shared_tables import SHARED_SPECS
 from sim.tables import Column, DType, TableSpec, text_of_setting
 from sim.token_tables import REQUEST_LIFE
 
@@ -346,6 +347,7 @@ SPECS = {
         CUBE_STORY,
         PROMISE_MONTHS,
         LARGE_JOB,
+        *SHARED_SPECS,
         FLOWS,
         SUMMARY,
     )

@@ -26,7 +26,15 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError
 
-from sim import own_catalogue, prices, scenario_clients, scenario_jobs, scenario_parts, scenario_services
+from sim import (
+    own_catalogue,
+    prices,
+    scenario_clients,
+    scenario_jobs,
+    scenario_parts,
+    scenario_services,
+    scenario_studies,
+)
 from sim.job_policies import NoCheckpoints, SparesPolicy
 from sim.overrides import apply_overrides, swept_overrides
 from sim.own_catalogue import Catalogue, ChipSection, ModelSection, Name, catalogue_with
@@ -37,8 +45,9 @@ from sim.repair_policies import MaintenancePolicy
 from sim.scenario_checks import check_points, check_scenario
 from sim.scenario_faults import fault_at, faults_of, nearest
 from sim.scenario_jobs import Checkpoints, JobsSection, SchedulingSection
-from sim.scenario_parts import Expectation, FailuresSection, PodSection, RunSection, Section, StudySection
+from sim.scenario_parts import Expectation, FailuresSection, PodSection, RunSection, Section
 from sim.scenario_services import ServingSection
+from sim.scenario_studies import StudySection
 from sim.strict_yaml import Document, parse_document, read_bytes, scalar_value
 from sim.sweep_axes import Axis, axes_of, with_settings
 from topology.errors import Fault, InputError, refuse
@@ -189,6 +198,7 @@ def _texts_of_fields() -> dict[str, dict[str, str]]:
         scenario_jobs,
         scenario_clients,
         scenario_services,
+        scenario_studies,
         own_catalogue,
         prices,
         sys.modules[__name__],

@@ -19,7 +19,8 @@ from sim.quantities import AdviceError, parse_quantity
 from sim.repair_policies import PartsOf
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
-from sim.scenario_memory import SwapSection
+from workloads.accuracy.errors import Catalogues
+from workloads.collectives import gather_bytes_per_s
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
@@ -46,6 +47,7 @@ def check_scenario(scenario: Scenario) -> list[Problem]:
     problems += [*_failures(scenario), *_nothing_asked(scenario)]
     if pod is not None:
         problems += [*job_problems(scenario, pod), *maintenance_problems(scenario, pod)]
+        problems += shared_pod_problems(scenario, pod)
         problems += [*_log_fits(scenario, pod), *_sizes(scenario, pod), *_services(scenario, pod)]
     if pod is not None and not problems:
         problems += _outages(scenario, pod)
@@ -147,7 +149,7 @@ def _outages(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     for kind in scenario.failures.named():
         given = scenario.failures.given(kind, scenario.repair.two_stage)
         mode = failure_mode(kind, counts[kind], **given, rest_s=scenario.health.rest_s(kind.value))
-        for name in ("availability", "delivered", "operations"):
+        for name in ("availability", "delivered", "operations", "shared_pod"):
             part = getattr(study, name)
             logged = scenario.failures.log is not None and name == "availability"
             if part is not None and not logged and too_many_outages(mode, part.horizon):
@@ -169,9 +171,13 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
     study = scenario.study
     if scenario.serving is None and all(getattr(study, name) is None for name in type(study).model_fields):
         what = "the scenario asks for nothing"
-        yield (), what, "write `study:` with availability, delivered, promise, operations or large_job, or `serving:`"
+        yield (
+            (),
+            what,
+            "write `study:` with availability, delivered, promise, operations, shared_pod or large_job, or `serving:`",
+        )
     warmup_us = round(scenario.run.warmup * US_PER_S)
-    for name in ("availability", "delivered", "operations"):
+    for name in ("availability", "delivered", "operations", "shared_pod"):
         part, path = getattr(study, name), ("study", name, "horizon")
         if part is not None and round(part.horizon * US_PER_S) <= warmup_us:
             what = "the horizon ends within the warm-up `run.warmup`" if warmup_us else "the horizon is under 1 us"

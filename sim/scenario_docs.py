@@ -16,6 +16,7 @@ from sim.request_keys import REQUEST_ASSUMPTIONS, REQUEST_MEANINGS
 from sim.scenario import scenario_schema
 from sim.scenario_jobs import JOB_PLUG_INS
 from sim.scenario_services import PLUG_INS
+from sim.scenario_studies import STUDY_PLUG_INS
 
 ASSUMPTIONS = (
     "FalseAlarms.check", "Screening.coverage", "Parts.lead_time", "Retirement.after", "Retirement.within",
@@ -202,7 +203,7 @@ def scenario_page() -> str:
         lines += [f"## {path}" if path else "## Top level", "", _intro(section)]
         lines += ["", remark] if remark else []
         lines += ["", *_table(schema, name, section), ""]
-    for where, plug_ins in {**PLUG_INS, **JOB_PLUG_INS}.items():
+    for where, plug_ins in {**PLUG_INS, **JOB_PLUG_INS, **STUDY_PLUG_INS}.items():
         lines += [f"## {where}: kinds", ""]
         for plug_in in plug_ins:
             lines += [f"`{plug_in.kind}`: {_text((plug_in.__doc__ or '').split('    ')[0])}", ""]

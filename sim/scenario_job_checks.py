@@ -52,12 +52,13 @@ def maintenance_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
 
 def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     """All problems of the jobs of one scenario without a sweep."""
-    jobs, study = scenario.jobs, scenario.study.operations
+    jobs, study, shared = scenario.jobs, scenario.study.operations, scenario.study.shared_pod
     if study is not None and jobs is None:
         yield ("study", "operations"), "no jobs are named", "write `jobs:` with streams, a log or always"
     if jobs is None:
         return
-    if study is None:
+    horizon_s = max((asked.horizon for asked in (study, shared) if asked is not None), default=0.0)
+    if not horizon_s:
         yield ("jobs",), "nobody asks about these jobs", "write `study: {operations: {horizon: 30 d}}`"
         return
     if not jobs.streams and jobs.log is None and not jobs.always:
@@ -67,12 +68,13 @@ def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
         path: KeyPath = ("jobs", "streams", index)
         if stream.name in names[:index]:
             yield (*path, "name"), f"`{stream.name}` names two streams", "write another name"
-        yield from _stream(stream, path, pod, study.horizon)
+        yield from _stream(stream, path, pod, horizon_s)
     yield from _job_log(scenario)
     for text, count in jobs.always.items():
         yield from _slices(("jobs", "always", text), text, count, pod)
     yield from _spares(scenario, pod)
-    for text, count in study.promise.slices.items() if study.promise is not None else ():
+    promise = None if study is None else study.promise
+    for text, count in promise.slices.items() if promise is not None else ():
         yield from _slices(("study", "operations", "promise", "slices", text), text, count, pod)
 
 

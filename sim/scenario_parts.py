@@ -288,21 +288,6 @@ class LargeJobStudy(Section):
     """Independent runs; at least 2 give an interval."""
 
 
-class StudySection(Section):
-    """Which questions are asked of the machine."""
-
-    availability: AvailabilityStudy | None = None
-    """Curves of slice availability."""
-    delivered: DeliveredStudy | None = None
-    """Slices as jobs hold them, through failures and recovery."""
-    promise: PromiseStudy | None = None
-    """Cubes needed for a promise."""
-    operations: OperationsStudy | None = None
-    """A pod in operation, with the jobs of the section `jobs`."""
-    large_job: LargeJobStudy | None = None
-    """One very large job on flat servers."""
-
-
 class RunSection(Section):
     """How the simulation runs."""
 

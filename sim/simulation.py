@@ -173,6 +173,9 @@ def _tasks_of(points: Sequence[Point]) -> int:
             tasks += len(group) * study.delivered.replications * len(study.delivered.slice_chips)
         if study.operations is not None:
             tasks += len(group) * study.operations.replications
+        if study.shared_pod is not None:
+            machines = len(study.shared_pod.machines)
+            tasks += len(group) * (machines * study.shared_pod.replications + len(study.shared_pod.services))
         if study.large_job is not None:
             tasks += len(group) * study.large_job.replications
     return tasks

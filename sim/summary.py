@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from sim.measure_names import MONEY_UNITS, bound_unit
+from sim.measure_names import GAINS, MONEY_UNITS, SHARED_POD_MEASURES, bound_unit
 from sim.quantities import parse_quantity
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ def summary_rows(scenario: str, point: int, fabric: str, rows_of: Mapping[str, S
     for row in (*rows_of.get("operations", ()), *rows_of.get("large_job", ())):
         interval = {key: row[key] for key in ("ci_low", "ci_high", "n")}
         add(row["measure"], row["unit"], row["value"], row["better"], **interval)
+    for row in rows_of.get("shared_pod", ()):
+        if row["machine"] == "shared":
+            interval = {key: row[key] for key in ("service", "ci_low", "ci_high", "n")}
+            add(row["measure"], row["unit"], row["value"], row["better"], **interval)
+    for row in rows_of.get("shared_pod_differences", ()):
+        if row["machine"] == "shared" and row["measure"] in GAINS:
+            interval = {key: row[key] for key in ("service", "ci_low", "ci_high")} | {"n": row["replications"]}
+            name, unit = row["measure"], SHARED_POD_MEASURES[row["measure"]][0]
+            add(f"{name}_over_{row['against']}", unit, row["difference"], "higher", **interval)
     for row in rows_of.get("operations_chip_hours", ()):
         add(f"chip_hours_{row['use']}", "chip h", row["chip_hours"], None)
     for row in rows_of.get("service", ()):

@@ -11,6 +11,8 @@ Clock times are int64 microseconds, the horizon is half-open: nothing that falls
 - commit: microseconds of productive time that a checkpoint has made safe so far
 - lose: microseconds of running, the last ones of the job, that a loss undoes
 - move: chip-microseconds that the move is expected to cost; `component` is the job that it makes room for
+- make_way: `component` is the job that waits until this one has saved its state and left
+- leave: a job that is not wanted any more (a replica, when demand falls) gives back what it holds
 - reserve: the instant by which the job fits by what owners say, -1 where nobody knows; `component` are the free chips
   that jobs behind it could use and may not; job -1: nothing is held any more
 - reject: `stage` is the reason, `component` the chips that were asked for
@@ -49,10 +51,12 @@ class Verb(StrEnum):
     SUBMIT = "submit"
     REJECT = "reject"
     FINISH = "finish"
+    LEAVE = "leave"
     COMMIT = "commit"
     LOSE = "lose"
     PREEMPT = "preempt"
     MOVE = "move"
+    MAKE_WAY = "make_way"
     RESERVE = "reserve"
     NOTICE = "notice"
     RETIRE = "retire"
@@ -78,7 +82,7 @@ class Stage(StrEnum):
 
 _STAGES = {stage.value: stage for stage in Stage}
 _STAGE_OR_SPEED = frozenset((Verb.STAGE.value, Verb.SPEED.value))
-_ENDS = frozenset((Verb.FINISH.value, Verb.REJECT.value))
+_ENDS = frozenset((Verb.FINISH.value, Verb.LEAVE.value, Verb.REJECT.value))
 
 Row = tuple[int, str, str, int, int, str, int]
 """time_us, verb, kind, component, job, stage, value: plain tuples of plain texts and numbers, one per transition."""

@@ -22,6 +22,7 @@ from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST, HOSTS_PER_CUBE, IN_RACK_LINKS_PER_CUBE
 
 _STAGE_OR_SPEED = frozenset((Verb.STAGE.value, Verb.SPEED.value))
+_GONE = frozenset((Verb.REJECT.value, Verb.LEAVE.value))
 _IS_UP_AFTER = {Verb.FAIL.value: False, Verb.REPAIR.value: True}
 _IS_DRAINED_AFTER = {Verb.DRAIN.value: True, Verb.UNDRAIN.value: False}
 
@@ -280,7 +281,7 @@ def chip_us_by_use(trace: Trace, warmup_us: int = 0) -> dict[Use, int]:
             pod.lose(job, value)
         elif verb == Verb.RESERVE:
             pod.reserve(component)
-        elif verb == Verb.REJECT:
+        elif verb in _GONE:
             pod.finish(job)
     totals = pod.chip_us
     slowed = pod.slowed_ppm_us // FULL_SPEED_PPM

@@ -83,6 +83,7 @@ class _Account:
     held_us: int | None = None
     running_us: int | None = None
     finished_us: int | None = None
+    left_us: int | None = None
     rejected: str = ""
     losses: int = 0
     preemptions: int = 0
@@ -161,6 +162,9 @@ def _book(accounts: dict[int, _Account], row: Row, placements: list[Placed], war
     elif verb == Verb.FINISH:
         account.close(now_us)
         account.finished_us = now_us
+    elif verb == Verb.LEAVE:
+        account.close(now_us)
+        account.left_us = now_us
     elif verb == Verb.REJECT:
         account.close(now_us)
         account.rejected, account.finished_us = stage, now_us
@@ -168,7 +172,8 @@ def _book(accounts: dict[int, _Account], row: Row, placements: list[Placed], war
 
 def _ledgers(accounts: dict[int, _Account], horizon_us: int) -> Iterator[JobLedger]:
     for job, account in sorted(accounts.items()):
-        until_us = horizon_us if account.finished_us is None else account.finished_us
+        ended_us = account.left_us if account.finished_us is None else account.finished_us
+        until_us = horizon_us if ended_us is None else ended_us
         account.close(until_us)
         slowed_us = account.slowed_ppm_us // FULL_SPEED_PPM
         account.us[Use.SLOWED] += slowed_us

@@ -4,60 +4,41 @@ Jobs that lost something and are ready to start again come first, in the order i
 keeps the good ones when a replacement is free at once, otherwise it gives all back and queues. Then the queue, as its
 policy decides; a job that may not run around dead light stands aside while it could not run anywhere. Waiting jobs hold
 nothing, so as many jobs run as the pod has room for. The queue is in order of arrival: a job that lost its slice, or
-that was preempted, has its place ahead of all that arrived after it. Last, where the policy of defragmentation says so,
+that was preempted, has its place ahead of all that arrived after it. Who is preempted with notice saves its state and
+leaves, and the one that gets its place starts then (`making_way`). Last, where the policy of defragmentation says so,
 running jobs are asked to make room for one that waits for its shape (`moves`).
 """
 
 from __future__ import annotations
 
 from bisect import insort_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
 from simpy.core import Environment
 from simpy.events import Event
 
 from sim.machine import Machine
-from sim.policies import RecoveryPolicy, Response
+from sim.policies import RecoveryPolicy
 from sim.processes.health import to_us
+from sim.processes.making_way import MakingWay
 from sim.processes.moves import Moves
 from sim.processes.order import Order, Timer, priority
+from sim.processes.restarts import How, Restarts, Start
 from sim.processes.spares import Spares
 from sim.profile_delays import start_s
 from sim.trace import Stage
 from topology.fabric import Fabric
-from topology.placement import joined, replace_cubes, usable_cubes
-from topology.pod import HOSTS_PER_CUBE
 from topology.policies import FirstFit
 from workloads.jobs.defragmentation import NoDefragmentation
 from workloads.jobs.fitting import Fitting, Held, Mask, PlacementPolicy, RejectReason, Spot, empty_fitting
 from workloads.jobs.job import Job as Job
+from workloads.jobs.job import JobKind
 from workloads.jobs.job import make_job as make_job
 from workloads.jobs.queue_policies import Fifo, starts_in_order
 from workloads.jobs.queueing import Preempt, QueuePolicy, QueueView, Reserve, Running, Waiting
 from workloads.jobs.usage import Holding, Usage
-
-
-class How(StrEnum):
-    """How a job got its slice: decides which stages its start goes through."""
-
-    FIRST = "first"
-    PLACED = "placed"
-    REPLACED = "replaced"
-    SAME = "same"
-    REROUTED = "rerouted"
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A job may start: how, whether circuits are made for it, whether spares took the places of all that it lost."""
-
-    how: How
-    circuits: bool
-    by_spares: bool = False
 
 
 class _Asking(NamedTuple):
@@ -103,8 +84,12 @@ class Dispatcher:
         placement: PlacementPolicy | None = None,
         spares: Spares | None = None,
         moves: Moves | None = None,
+        serving_hosts: Mask | None = None,
     ) -> None:
-        """An empty queue; first in first out, first fit, no spares and no moves unless other policies are given."""
+        """An empty queue; first in first out, first fit, no spares and no moves unless other policies are given.
+
+        `serving_hosts` (H,): hosts of a divided pod that only serving jobs may take, and they no others.
+        """
         self._env = env
         self._machine = machine
         self._recovery = recovery
@@ -112,13 +97,17 @@ class Dispatcher:
         self._placement: PlacementPolicy = FirstFit() if placement is None else placement
         self._spares = Spares(machine.pod, 0) if spares is None else spares
         self._moves = Moves(NoDefragmentation(), lambda job: 0) if moves is None else moves
-        self._empty = self._spares.kept_from(empty_fitting(machine.fabric, machine.pod, self._placement))
+        self._serving_hosts = serving_hosts
+        whole = empty_fitting(machine.fabric, machine.pod, self._placement, serving_hosts)
+        self._empty = self._spares.kept_from(whole)
         self._queue: list[Waiting] = []
         self._answers: dict[int, Event] = {}
         self._returning: list[_Asking] = []
         self._standing_by: list[_Asking] = []
         self._look_again_us = -1
         self._granted: dict[int, _Granted] = {}
+        self._restarts = Restarts(machine, recovery, self._spares)
+        self._way = MakingWay(machine)
         self._usage = Usage(getattr(self._policy, "half_life", None))
         self._reserved = NOTHING_HELD
         self._pass_is_due = False
@@ -148,6 +137,18 @@ class Dispatcher:
         self._returning.append(asking)
         return asking.answer
 
+    def withdraw(self, job: int) -> bool:
+        """Take a job out of the queue, whose answer is None then; False for one that is not in the queue."""
+        answer = self._answers.pop(job, None)
+        if answer is None:
+            return False
+        self._queue = [waiting for waiting in self._queue if waiting.job.id != job]
+        self._way.withdraw(job)
+        self._spares.disentitle(job)
+        self._request_pass()
+        answer.succeed(None)
+        return True
+
     def stays(self, job: int) -> None:
         """A job that was told to leave is lost or taken off its slice before it could."""
         if self._moves.concerns(job):
@@ -164,8 +165,8 @@ class Dispatcher:
             self._request_pass()
 
     def room(self) -> Fitting:
-        """What is free now, as far as is believed, and not kept for moves under way."""
-        return self._moves.kept_from(self._all_room())
+        """What is free now, as far as is believed, and not kept for moves under way or promised."""
+        return self._way.kept_from(self._moves.kept_from(self._all_room()))
 
     def _all_room(self) -> Fitting:
         machine = self._machine
@@ -179,6 +180,7 @@ class Dispatcher:
             dark_cubes=None if blind else machine.believed.dark_cubes(),
             flawed_cubes=None if machine.fabric is Fabric.ANY_HOST else machine.flaws.flawed_cubes(machine.up.cubes),
             switch_out=machine.light is not None and machine.believed.switches_out > 0,
+            serving_hosts=self._serving_hosts,
             held=self._held,
         )
 
@@ -216,6 +218,7 @@ class Dispatcher:
                 self._answer(asking)
         if self._moves.is_over:
             self._end_moves()
+        self._start_promised()
         if self._spares.entitled:
             self._start_entitled()
         reserved = self._decide() if self._queue else None
@@ -228,10 +231,12 @@ class Dispatcher:
 
     def _answer(self, asking: _Asking) -> None:
         """A job that holds a slice starts again, or gives all back and queues."""
-        start = self._start_again(asking.waiting.job)
+        job = asking.waiting.job.id
+        leaves = self._way.is_leaving(job)
+        start = None if leaves else self._restarts.start_again(asking.waiting.job, self.room)
         if start is None:
-            job = asking.waiting.job.id
-            self._spares.entitle(job)
+            if not leaves:
+                self._spares.entitle(job)
             self._machine.release(job)
             self._settle(job)
             self._machine.set_stage(job, Stage.WAITING)
@@ -242,16 +247,19 @@ class Dispatcher:
     def _tell_what_is_held(self, reserved: Reserve | None) -> None:
         """Write down for whom how much is held, where that has changed."""
         plan, held = self._moves.plan, NOTHING_HELD
-        if reserved is not None or plan is not None:
+        if reserved is not None or plan is not None or self._way.first is not None:
             room = self._spares.kept_from(self.room())
             waiting = [one for one in self._view(room).waiting if reserved is not None and one.job != reserved.job]
             _, after = starts_in_order(room, waiting if room.free_chips else (), overtake=True)
-            chips = room.free_chips - after.free_chips + self._moves.kept_free_chips(self._all_room())
+            chips = room.free_chips - after.free_chips
+            chips += self._moves.kept_free_chips(self._all_room()) + self._way.kept_free_chips(self._all_room())
             if reserved is not None:
                 at_us = -1 if reserved.at_us is None else reserved.at_us
                 held = _Reserved(reserved.job.id, chips, at_us)
             elif plan is not None:
                 held = _Reserved(plan.job.id, chips, -1)
+            elif self._way.first is not None and chips:
+                held = _Reserved(self._way.first, chips, -1)
         if held != self._reserved:
             self._reserved = held
             self._machine.reserve(*held)
@@ -296,13 +304,26 @@ class Dispatcher:
 
     def _decide(self) -> Reserve | None:
         """Ask the queue policy and carry out its decisions in their order; for whom it holds what is free, if any."""
-        room = self._spares.kept_from(self.room())
-        for decision in self._policy.decide(self._view(room)):
+        if self._serving_hosts is None:
+            return self._decide_among(lambda _: True)
+        serving = self._decide_among(lambda job: job.kind is JobKind.SERVING)
+        return self._decide_among(lambda job: job.kind is not JobKind.SERVING) or serving
+
+    def _decide_among(self, concerns: Callable[[Job], bool]) -> Reserve | None:
+        """The same for the jobs of one part of a divided pod, none of which can be in the way of another part's."""
+        room = self._spares.kept_from(self._way.ahead(self._moves.kept_from(self._all_room())))
+        view = self._view(room)
+        view = replace(view, waiting=[one for one in view.waiting if concerns(one.job)])
+        for decision in self._policy.decide(view):
             job = decision.job
             if isinstance(decision, Reserve):
                 return decision
             if isinstance(decision, Preempt):
                 room = room.after_end([job.id])
+                if decision.notice:
+                    self._way.begin(job.id, knows=self._moves.concerns(job.id))
+                    self.stays(job.id)
+                    continue
                 self._settle(job.id)
                 self._machine.preempt(job.id)
                 self._leave_moves(job.id)
@@ -310,13 +331,14 @@ class Dispatcher:
             spot, after = room.spot(job), room.after_start(job)
             if spot is None or after is None:
                 raise ValueError(f"queue policy {self._policy} starts job {job.id}, which does not fit")
-            self._start_queued(job, spot)
+            if not self._way.promise(job, spot):
+                self._start_queued(job, spot)
             room = after
         return None
 
     def _view(self, room: Fitting) -> QueueView:
-        """The pod as policies see it, without jobs that can run nowhere and the one that moves make room for."""
-        waiting, plan = tuple(self._queue), self._moves.plan
+        """The pod as policies see it, without jobs that can run nowhere, and those with a promise or moves for them."""
+        waiting, plan = tuple(one for one in self._queue if not self._way.is_promised(one.job.id)), self._moves.plan
         if room.switch_out:
             waiting = tuple(one for one in waiting if not room.is_barred(one.job))
         if plan is not None:
@@ -338,6 +360,7 @@ class Dispatcher:
         place = next(place for place, waiting in enumerate(self._queue) if waiting.job.id == job.id)
         asking = _Asking(self._queue.pop(place), self._answers.pop(job.id))
         self._spares.disentitle(job.id)
+        self._way.withdraw(job.id)
         self._settle_on(asking, spot)
 
     def _settle_on(self, asking: _Asking, spot: Spot) -> None:
@@ -345,6 +368,14 @@ class Dispatcher:
         job = asking.waiting.job
         self._machine.occupy(job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape, chips_per_host=job.chips_per_host)
         self._grant(asking, Start(How.PLACED, self._machine.connect(job.id) > 0))
+
+    def _start_promised(self) -> None:
+        """Who has been promised a place that all others have left by now gets it, if it is still to be had."""
+        for job, spot, _ in self._way.ready():
+            self._way.withdraw(job.id)
+            room = self.room()
+            if room.masks(job)[0][list(spot.hosts)].all() and not room.is_barred(job):
+                self._start_queued(job, spot)
 
     def _start_entitled(self) -> None:
         """Jobs that lost their slice may take spares too, and go before the queue's policy, in order of asking."""
@@ -364,6 +395,7 @@ class Dispatcher:
 
     def _settle(self, job: int) -> None:
         """A job holds nothing any more: add up what its owner used."""
+        self._way.gone(job)
         granted = self._granted.pop(job, None)
         if granted is not None:
             self._usage.ended(granted.held, int(self._env.now))
@@ -371,70 +403,9 @@ class Dispatcher:
     def _running(self) -> Sequence[Running]:
         return [
             Running(job=granted.job, started_us=granted.started_us, expected_end_us=granted.expected_end_us)
-            for _, granted in sorted(self._granted.items())
+            for number, granted in sorted(self._granted.items())
+            if not self._way.is_leaving(number)
         ]
 
     def _used(self) -> Mapping[str, float]:
         return self._usage.at(int(self._env.now), [granted.held for granted in self._granted.values()])
-
-    def _start_again(self, job: Job) -> Start | None:
-        """What a job that lost something gets at once, or None when it has to give all back and queue."""
-        trouble = self._machine.trouble(job.id)
-        dead_light = trouble.light and not job.reroute_opt_in
-        if not trouble.hardware and not dead_light:
-            return Start(How.SAME, False)
-        response = self._recovery.respond(
-            hardware=trouble.hardware,
-            switch=trouble.switch,
-            opted_in=job.reroute_opt_in,
-            can_replace=self._can_replace(job),
-        )
-        if response is Response.WAIT:
-            return None
-        if response is Response.MOVE:
-            moved = self._move(job)
-            if moved is not None:
-                return moved
-        return self._replace(job)
-
-    def _can_replace(self, job: Job) -> bool:
-        """Whether other hosts or cubes can be joined to those that are good (below a cube a slice is one block)."""
-        if self._machine.fabric is Fabric.ANY_HOST:
-            return job.hosts > 1
-        return self._machine.light is not None and job.hosts >= HOSTS_PER_CUBE
-
-    def _replace(self, job: Job) -> Start | None:
-        """Keep what is good and put free hosts or cubes, spares if they will do, in the places of what is not."""
-        free, avoid = self.room().masks(job)
-        spare = self._spares.hosts_among(free)
-        start = self._replace_from(job, free & spare, avoid) if spare.any() else None
-        return self._replace_from(job, free, avoid) if start is None else replace(start, by_spares=True)
-
-    def _replace_from(self, job: Job, free: Mask, avoid: Mask | None) -> Start | None:
-        """Put hosts or cubes of `free` in the places of what the job can not go on with."""
-        machine = self._machine
-        placed, believed = machine.holdings[job.id].placed, machine.believed
-        if machine.fabric is Fabric.ANY_HOST:
-            good = [host for host in placed.hosts if host not in believed.dead_hosts]
-            found = np.flatnonzero(free)[: job.hosts - len(good)].tolist()
-            if len(found) + len(good) < job.hosts:
-                return None
-            machine.exchange(job.id, good + found)
-            return Start(How.REPLACED, False)
-        assert job.shape is not None
-        lost = ~usable_cubes(believed.hosts_up())
-        if not job.reroute_opt_in:
-            lost |= believed.dark_cubes()
-        placement = replace_cubes(joined(job.shape, placed.cubes), lost, free, avoid)
-        if placement is None:
-            return None
-        made = machine.exchange(job.id, placement.hosts, cubes=placement.cubes, shape=placement.shape)
-        return Start(How.REPLACED, made > 0)
-
-    def _move(self, job: Job) -> Start | None:
-        """Go to cubes or hosts that the job does not hold, all of them, or None when there are not enough."""
-        spot = self.room().spot(job)
-        if spot is None:
-            return None
-        made = self._machine.exchange(job.id, spot.hosts, cubes=spot.cubes, shape=spot.shape)
-        return Start(How.REPLACED, made > 0)

@@ -22,6 +22,7 @@ class Ending(StrEnum):
     LOST = "lost"
     PREEMPTED = "preempted"
     NOTICED = "noticed"
+    DISMISSED = "dismissed"
     FINISHED = "finished"
 
 
@@ -39,14 +40,20 @@ class JobEvents:
         self._pace: dict[int, Event] = {}
         self.progress: dict[int, Progress] = {}
         self.reroutes: dict[int, bool] = {}
+        self.dismissed: set[int] = set()
         self.preflight: Callable[[int], None] = lambda job: None
         machine.listener = self
 
     def open(self, job: int) -> Event:
-        """The end of a new attempt of a job: fired at once when it was placed on something that is down."""
+        """The end of a new attempt of a job: fired at once when it was placed on something that is down.
+
+        So it is for a job that is not wanted any more.
+        """
         self._ended[job] = Event(self._env)
         if self._machine.is_hurt(job):
             self.lost(job)
+        elif job in self.dismissed:
+            self._end(job, Ending.DISMISSED)
         return self._ended[job]
 
     def news(self, job: int) -> Event:
@@ -71,6 +78,12 @@ class JobEvents:
     def noticed(self, job: int) -> None:
         """End the attempt in progress for a planned move."""
         self._end(job, Ending.NOTICED)
+
+    def dismiss(self, job: int) -> None:
+        """A job is not wanted any more: it leaves the queue, or drains and leaves its slice."""
+        self.dismissed.add(job)
+        if not self._dispatcher.withdraw(job):
+            self._end(job, Ending.DISMISSED)
 
     def dimmed(self, job: int) -> None:
         """Run around the dark switch without a loss, or leave for one that may not."""

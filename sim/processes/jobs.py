@@ -3,7 +3,8 @@
 A loss is a one-shot event of one attempt, not an interrupt: several failures at one instant are one loss. A job is
 `detecting` from the instant at which a component that it needs is down until that is known (also when it is placed on
 one), then it is evicted, gets its slice, and goes through circuits, preflight and restore. A planned move (a drain with
-notice) saves the state first and undoes nothing.
+notice) saves the state first and undoes nothing. A job that is not wanted any more (`until_us`) leaves the queue, or
+stops what it does, drains (`migrating`) if it ran, and leaves.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from simpy.events import Event
 from sim.job_policies import SparesPolicy
 from sim.machine import Machine
 from sim.policies import RecoveryPolicy, Response
-from sim.processes.dispatch import Dispatcher, How, Start
+from sim.processes.dispatch import Dispatcher
 from sim.processes.health import to_us
 from sim.processes.job_events import Ending, JobEvents, undo
 from sim.processes.order import Order, Timer, priority
 from sim.processes.progress import Progress
+from sim.processes.restarts import How, Start
 from sim.processes.upkeep import NO_UPKEEP, Upkeep
 from sim.profile_delays import recovery_in
 from sim.trace import Stage
@@ -57,13 +59,24 @@ def run_job(
     *,
     runs_at_start: bool,
     upkeep: Upkeep = NO_UPKEEP,
+    drain_us: int = 0,
 ) -> JobProcess:
     """One job, to the end of its work or for ever.
 
     With `runs_at_start` a slice got at time 0 runs at once, as if it had been there before. Without `upkeep` a job has
     no state: nothing is saved and a loss undoes nothing. The job's profile stands in for delays of the policies.
+    `drain_us`: how long a running job that is not wanted any more takes to leave.
     """
-    yield from _JobLife(env, job, machine, dispatcher, events, recovery, upkeep).live(runs_at_start)
+    if job.until_us is not None:
+        env.process(_dismissal(env, job, events))
+    yield from _JobLife(env, job, machine, dispatcher, events, recovery, upkeep, drain_us).live(runs_at_start)
+
+
+def _dismissal(env: Environment, job: Job, events: JobEvents) -> JobProcess:
+    """Tell a job when it is not wanted any more."""
+    assert job.until_us is not None
+    yield Timer(env, max(0, job.until_us - int(env.now)), priority(Order.TICK, 0, job.id))
+    events.dismiss(job.id)
 
 
 class _JobLife:
@@ -78,6 +91,7 @@ class _JobLife:
         events: JobEvents,
         recovery: RecoveryPolicy,
         upkeep: Upkeep,
+        drain_us: int,
     ) -> None:
         self.env = env
         self.job = job
@@ -86,6 +100,7 @@ class _JobLife:
         self.events = events
         self.recovery = recovery_in(recovery, job.profile)
         self.upkeep = upkeep
+        self.drain_us = drain_us
         self.save_us = upkeep.save_us(job)
         self.stall_us = upkeep.stall_us(job)
         self.place = priority(Order.STAGE_END, 0, job.id)
@@ -114,6 +129,9 @@ class _JobLife:
         request = self.dispatcher.enqueue(self.job, self._remaining_us())
         while True:
             start = yield request
+            if start is None:
+                self._leave()
+                return
             if not self.holds:  # granted and preempted in one scheduling pass
                 request = self.dispatcher.enqueue(self.job, self._remaining_us())
                 continue
@@ -125,13 +143,30 @@ class _JobLife:
                 self.dispatcher.ended(self.job)
                 self.events.progress.pop(self.job.id, None)
                 return
-            if self.holds:
+            if ending is Ending.DISMISSED:
+                yield from self._drain()
+            elif self.holds:
                 self.machine.set_stage(self.job.id, Stage.MIGRATING if self.planned else Stage.EVICTING)
                 evict_us = to_us(self.recovery.evict)
                 if evict_us:
                     yield Timer(self.env, evict_us, self.place)
+            if self.job.id in self.events.dismissed:
+                self._leave()
+                return
             ask = self.dispatcher.ask_again if self.holds else self.dispatcher.enqueue
             request = ask(self.job, self._remaining_us())
+
+    def _drain(self) -> JobProcess:
+        """Take no more requests and finish those under way, if it ran."""
+        ran = self.machine.holdings[self.job.id].stage is Stage.RUNNING
+        if ran and self.drain_us:
+            self.machine.set_stage(self.job.id, Stage.MIGRATING)
+            yield Timer(self.env, self.drain_us, self.place)
+
+    def _leave(self) -> None:
+        self.machine.leave(self.job.id)
+        self.dispatcher.ended(self.job)
+        self.events.progress.pop(self.job.id, None)
 
     def _remaining_us(self) -> int | None:
         """What the job still takes by its owner's word."""

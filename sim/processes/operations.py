@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import simpy
 
 from sim.job_policies import CheckpointPolicy, NoCheckpoints, SparesPolicy
@@ -25,12 +27,20 @@ from sim.streams import Streams
 from sim.trace import Trace
 from topology.boxes import check_fabric
 from topology.fabric import Fabric
-from topology.pod import CHIPS_PER_CUBE, AnyPod
+from topology.pod import CHIPS_PER_CUBE, HOSTS_PER_CUBE, AnyPod
 from topology.shape import Shape
 from workloads.jobs.defragmentation import Defragmentation, NoDefragmentation
-from workloads.jobs.fitting import PlacementPolicy
-from workloads.jobs.job import Job
+from workloads.jobs.fitting import Mask, PlacementPolicy
+from workloads.jobs.job import Job, JobKind
 from workloads.jobs.queueing import QueuePolicy
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaDelays:
+    """What replicas of a service take in place of jobs: to load their weights, and to drain when they leave."""
+
+    weights_s: float
+    drain_s: float
 
 
 def simulate_operations(
@@ -51,14 +61,18 @@ def simulate_operations(
     defragmentation: Defragmentation | None = None,
     others: OtherFailures | None = None,
     maintenance: MaintenancePolicy | None = None,
+    services: Mapping[str, ReplicaDelays] | None = None,
+    serving_cubes: int = 0,
     runs_at_start: bool = False,
     check_invariants: bool = False,
 ) -> Trace:
     """Play jobs, in order of arrival, and failures on a pod up to the horizon.
 
     `sources` are the populations that fail; those that a fabric does not have are left out. A job that can never run is
-    rejected when it arrives. With `runs_at_start` the slices got at time 0 run at once. Raises InputError for a fabric
-    that the pod does not have, ValueError for populations larger than the pod and for spares that leave nothing of it.
+    rejected when it arrives. With `runs_at_start` the slices got at time 0 run at once. `services` by name are the
+    owners of replicas. The first `serving_cubes` cubes are for serving jobs alone, and they for these; with 0 the pod
+    is shared. Raises InputError for a fabric that the pod does not have, ValueError for populations larger than the pod
+    and for spares that leave nothing of it.
     """
     check_fabric(fabric, pod)
     recovery = with_preflight(recovery, health)
@@ -71,7 +85,8 @@ def simulate_operations(
         NoDefragmentation() if defragmentation is None else defragmentation,
         lambda job: to_us(move_s(recovery, saving, job, light=fabric.has_light)),
     )
-    dispatcher = Dispatcher(env, machine, recovery, queue, placement, reserve, moves)
+    part = _part_of(pod, serving_cubes) if serving_cubes else None
+    dispatcher = Dispatcher(env, machine, recovery, queue, placement, reserve, moves, part)
     events = JobEvents(env, machine, dispatcher, recovery)
     upkeep = Upkeep(
         saving,
@@ -86,7 +101,7 @@ def simulate_operations(
         others=others, maintenance=maintenance, streams=streams,
     )  # fmt: skip
     events.preflight = clinic.preflight
-    lives = _Lives(env, machine, dispatcher, events, recovery, upkeep, runs_at_start)
+    lives = _Lives(env, machine, dispatcher, events, recovery, upkeep, runs_at_start, services or {})
     env.process(lives.arrivals([job for job in jobs if job.arrival_us < horizon_us]))
     env.run(until=horizon_us)
     return Trace(
@@ -101,6 +116,11 @@ def simulate_operations(
     )
 
 
+def _part_of(pod: AnyPod, cubes: int) -> Mask:
+    """The hosts (H,) of the first cubes."""
+    return np.asarray(np.arange(pod.hosts) < cubes * HOSTS_PER_CUBE, dtype=np.bool_)
+
+
 class _Lives:
     """Starts the life of each job when it arrives."""
 
@@ -113,7 +133,9 @@ class _Lives:
         recovery: RecoveryPolicy,
         upkeep: Upkeep,
         runs_at_start: bool,
+        services: Mapping[str, ReplicaDelays],
     ) -> None:
+        self._services = services
         self._env = env
         self._machine = machine
         self._dispatcher = dispatcher
@@ -136,9 +158,13 @@ class _Lives:
             if reason is not None:
                 self._machine.reject(job.id, job.chips, reason)
                 continue
+            recovery, drain_us = self._recovery, 0
+            if job.kind is JobKind.SERVING and job.owner in self._services:
+                delays = self._services[job.owner]
+                recovery, drain_us = replace(recovery, restore=delays.weights_s), to_us(delays.drain_s)
             self._env.process(
                 run_job(
-                    self._env, job, self._machine, self._dispatcher, self._events, self._recovery,
-                    runs_at_start=self._runs_at_start, upkeep=self._upkeep,
+                    self._env, job, self._machine, self._dispatcher, self._events, recovery,
+                    runs_at_start=self._runs_at_start, upkeep=self._upkeep, drain_us=drain_us,
                 )
             )  # fmt: skip

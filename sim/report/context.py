@@ -85,6 +85,9 @@ ABSENT = {
     "cube_story": "no cubes over time: the scenario has no `study.operations`",
     "promise_months": "no promise by month: the scenario has no `study.operations.promise`",
     "flows": "no flows: the report is of tables alone",
+    "shared_pod": "no pod that serves and trains: the scenario has no `study.shared_pod`",
+    "shared_pod_waits": "no waits of replicas: the scenario has no `study.shared_pod`",
+    "shared_pod_day": "no day of a shared pod: the scenario has no `study.shared_pod`",
     "failure_story": "no failure followed token by token: the scenario has no `serving`, or no loss was drawn",
 }
 

@@ -134,7 +134,13 @@ jobs:
   streams:
     - {load: 60 %, slices: {kind: shares, shares: {4x4x4: 1}}, durations: {mean: 6 h, cv: 1}}
     - {name: quick, profile: quick, load: 20 %, durations: {mean: 6 h, cv: 1}}
+scheduling: {queue: {kind: priority, notice: true}}
 study:
   operations: {horizon: 5 d, replications: 2, promise: {slices: {4x4x4: 3}}}
+  shared_pod:
+    horizon: 2 d
+    replications: 2
+    services:
+      - {name: chat, slice: 4x4x4, replica_rate: 10 requests/s, demand: {mean: 12 requests/s}, most: 2, cubes: 2}
   large_job: {job: {work: 1 d}, replications: 2}
 """

@@ -17,7 +17,7 @@ from topology.fabric import Fabric
 from topology.placement import Placement, usable_cubes
 from topology.pod import CHIPS_PER_HOST, HOSTS_PER_CUBE, AnyPod, FlatPod, Pod
 from topology.shape import Shape
-from workloads.jobs.job import Job
+from workloads.jobs.job import Job, JobKind
 
 Mask = NDArray[np.bool_]
 Chips = NDArray[np.uint8]
@@ -82,12 +82,14 @@ class Fitting:
         dark_cubes: Mask | None = None,
         flawed_cubes: Mask | None = None,
         switch_out: bool = False,
+        serving_hosts: Mask | None = None,
         held: Callable[[int], Held] = nothing_held,
     ) -> None:
         """`free_chips` (H,) no job holds; `usable` (H,) hosts are up and not drained.
 
         `dark_cubes` (C,) have a dead optical end; `flawed_cubes` (C,) a component known to be slow or to flap: slices
-        of whole cubes take them last; `switch_out`: a switch is dead; `held` gives what a job holds.
+        of whole cubes take them last; `switch_out`: a switch is dead; `serving_hosts` (H,) are for serving jobs and for
+        nobody else, where the pod is divided; `held` gives what a job holds.
         """
         self._fabric = fabric
         self._pod = pod
@@ -97,9 +99,10 @@ class Fitting:
         self._dark = dark_cubes
         self._flawed = flawed_cubes
         self._switch_out = switch_out
+        self._serving_hosts = serving_hosts
         self._held = held
         self._started: _Started | None = None
-        self._spots: dict[tuple[Shape | None, int, int, bool], Spot | None] = {}
+        self._spots: dict[tuple[Shape | None, int, int, bool, bool], Spot | None] = {}
         self._after_start: dict[int, Fitting | None] = {}
 
     @property
@@ -147,6 +150,7 @@ class Fitting:
             dark_cubes=self._dark,
             flawed_cubes=self._flawed,
             switch_out=self._switch_out,
+            serving_hosts=self._serving_hosts,
             held=self._held,
         )
 
@@ -159,6 +163,8 @@ class Fitting:
     def masks(self, job: Job) -> tuple[Mask, Mask | None]:
         """Hosts (H,) that a job may take, and `avoid_cubes` (C,) as `PlacementPolicy.choose` has it."""
         free: Mask = (self._free_chips >= job.chips_per_host) & self._usable
+        if self._serving_hosts is not None:
+            free &= self._serving_hosts if job.kind is JobKind.SERVING else ~self._serving_hosts
         if self._fabric is Fabric.ANY_HOST or job.shape is None:
             return free, None
         if job.hosts < HOSTS_PER_CUBE:
@@ -173,7 +179,7 @@ class Fitting:
 
     def spot(self, job: Job) -> Spot | None:
         """Where the placement policy puts the job now, or None."""
-        key = (job.shape, job.hosts, job.chips_per_host, job.reroute_opt_in)
+        key = (job.shape, job.hosts, job.chips_per_host, job.reroute_opt_in, job.kind is JobKind.SERVING)
         if key not in self._spots:
             self._spots[key] = self._find(job)
         return self._spots[key]
@@ -258,13 +264,16 @@ class Fitting:
             dark_cubes=self._dark,
             flawed_cubes=self._flawed,
             switch_out=self._switch_out,
+            serving_hosts=self._serving_hosts,
             held=self._held,
         )
         other._started = started
         return other
 
 
-def empty_fitting(fabric: Fabric, pod: AnyPod, placement: PlacementPolicy) -> Fitting:
+def empty_fitting(
+    fabric: Fabric, pod: AnyPod, placement: PlacementPolicy, serving_hosts: Mask | None = None
+) -> Fitting:
     """A pod that is whole and free: what does not fit here never does."""
     return Fitting(
         fabric=fabric,
@@ -272,4 +281,5 @@ def empty_fitting(fabric: Fabric, pod: AnyPod, placement: PlacementPolicy) -> Fi
         placement=placement,
         free_chips=np.full(pod.hosts, CHIPS_PER_HOST, dtype=np.uint8),
         usable=np.ones(pod.hosts, dtype=np.bool_),
+        serving_hosts=serving_hosts,
     )

@@ -42,6 +42,8 @@ class Job:
     """Higher goes first."""
     owner: str = ""
     profile: str = ""
+    until_us: int | None = None
+    """From when on it is not wanted any more: it drains and leaves (replicas that follow demand)."""
 
     def __post_init__(self) -> None:
         """Check the times, and let the request be the work where none is given."""

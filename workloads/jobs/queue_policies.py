@@ -62,11 +62,13 @@ class Priority:
     """Higher priority first, equals in order of asking; with `preempt` running jobs of lower priority make way.
 
     Victims: the lowest priority first, of these the latest started; those that turn out not to be needed are spared.
-    With `overtake` a job that does not fit is passed by; without, it holds up those behind it.
+    With `notice` they save their state before they leave; without, what is not safe is lost. With `overtake` a job that
+    does not fit is passed by; without, it holds up those behind it.
     """
 
     kind: Literal["priority"] = "priority"
     preempt: bool = True
+    notice: bool = False
     overtake: bool = False
 
     def decide(self, view: QueueView) -> Sequence[Decision]:
@@ -80,7 +82,7 @@ class Priority:
                 room = room.after_end([victim.id for victim in victims]) if victims else room
             after = room.after_start(one.job)
             if after is not None:
-                decisions += [*(Preempt(job=victim) for victim in victims), Start(job=one.job)]
+                decisions += [*(Preempt(job=victim, notice=self.notice) for victim in victims), Start(job=one.job)]
                 gone.update(victim.id for victim in victims)
                 room = after
             elif not self.overtake:

@@ -41,9 +41,13 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preempt:
-    """Take the slice back from a running job, which then waits again with what it has left."""
+    """Take the slice back from a running job, which then waits again with what it has left.
+
+    With `notice` it saves its state first; the starts that are decided on in its place happen when it has left.
+    """
 
     job: Job
+    notice: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
