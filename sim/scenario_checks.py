@@ -19,8 +19,8 @@ from sim.quantities import AdviceError, parse_quantity
 from sim.repair_policies import PartsOf
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
-from workloads.accuracy.errors import Catalogues
-from workloads.collectives import gather_bytes_per_s
+from sim.scenario_memory import SwapSection
+from sim.scenario_shared_checks import shared_pod_problems
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
@@ -171,11 +171,7 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
     study = scenario.study
     if scenario.serving is None and all(getattr(study, name) is None for name in type(study).model_fields):
         what = "the scenario asks for nothing"
-        yield (
-            (),
-            what,
-            "write `study:` with availability, delivered, promise, operations, shared_pod or large_job, or `serving:`",
-        )
+        yield (), what, "write `study:` with availability, delivered, promise or operations, or `serving:`"
     warmup_us = round(scenario.run.warmup * US_PER_S)
     for name in ("availability", "delivered", "operations", "shared_pod"):
         part, path = getattr(study, name), ("study", name, "horizon")
