@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, cast
@@ -74,21 +74,32 @@ def run_scenario(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
     ] = None,
+    dask: Annotated[
+        str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on the workers of this dask scheduler.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Simulate scenarios and write a run folder for each."""
     if resume and out is None:
         raise typer.BadParameter("--resume needs --out DIR, the folder to go on with")
+    if dask is not None and workers is not None:
+        raise typer.BadParameter("--dask takes the workers of the cluster: leave out --workers")
     from sim.executors import open_helper
 
-    with open_helper(workers, "sim.report.plots", "get_ready") as helper:
+    with ExitStack() as stack:
+        helper = stack.enter_context(open_helper(workers, "sim.report.plots", "get_ready"))
         from sim.cli_scenarios import load_all
 
         load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported
         from sim.commands import run_command
 
-        return run_command(scenarios, overrides or [], out, workers, resume, as_json, helper)
+        cluster = None
+        if dask is not None:
+            from sim.cluster import open_cluster
+
+            cluster = stack.enter_context(open_cluster(dask))
+        return run_command(scenarios, overrides or [], out, workers, resume, as_json, helper, cluster)
 
 
 @app.command("validate")

@@ -41,10 +41,11 @@ def run_command(
     resume: bool,
     as_json: bool,
     helper: Executor | None = None,
+    cluster: Executor | None = None,
 ) -> int:
     """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs.
 
-    `helper` is a process that draws the pictures.
+    `helper` is a process that draws the pictures; tasks run on `cluster` where there is one.
     """
     loaded = [load_scenario(name, overrides) for name in scenarios]
     places = _places(loaded, out, resume)
@@ -57,7 +58,7 @@ def run_command(
         result = (
             stored_result(place, scenario)
             if place is not None and finished
-            else _run_one(scenario, place, workers, resume, helper, quiet=as_json)
+            else _run_one(scenario, place, workers, resume, helper, cluster, quiet=as_json)
         )
         results.append(result)
         if finished and not as_json:
@@ -90,7 +91,14 @@ def _places(scenarios: Sequence[Scenario], out: Path | None, resume: bool) -> li
 
 
 def _run_one(
-    scenario: Scenario, place: Path | None, workers: int | None, resume: bool, helper: Executor | None, *, quiet: bool
+    scenario: Scenario,
+    place: Path | None,
+    workers: int | None,
+    resume: bool,
+    helper: Executor | None,
+    cluster: Executor | None,
+    *,
+    quiet: bool,
 ) -> Result:
     if not quiet:
         _print_configuration(scenario)
@@ -98,7 +106,7 @@ def _run_one(
         open_run_folder(place, scenario.name, resume=resume, scenario_yaml=resolved_yaml(scenario)) as folder,
         shown_progress(quiet) as progress,
     ):
-        return run_into(folder, scenario, workers=workers, helper=helper, progress=progress)
+        return run_into(folder, scenario, workers=workers, executor=cluster, helper=helper, progress=progress)
 
 
 def _print_configuration(scenario: Scenario) -> None:
