@@ -7,6 +7,7 @@ module's source and of every module of ours which that one imports, directly or 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -15,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import IO, Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
@@ -171,7 +172,45 @@ class _DigestCacheImpl(CompileResultCacheImpl):
 
 
 class _DigestCache(FunctionCache):
+    """numba's cache, in which one process compiles what is missing while others wait for it, and then load it."""
+
     _impl_class = _DigestCacheImpl
+    _turn: IO[bytes] | None = None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is on disk; where nothing is, wait for who compiles it, or answer None: then it is our turn."""
+        load: Any = super().load_overload
+        found = load(sig, target_context)
+        if found is None:
+            self._take_turn()
+            found = load(sig, target_context)
+            if found is not None:
+                self._end_turn()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, and let others have it."""
+        save: Any = super().save_overload
+        try:
+            save(sig, data)
+        finally:
+            self._end_turn()
+
+    def _take_turn(self) -> None:
+        """A lock beside the cache, which ends with its process; where files can not be locked, all compile."""
+        self._end_turn()
+        try:
+            folder = Path(self.cache_path)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._turn = (folder / f"{self._impl.filename_base}.lock").open("wb")
+            fcntl.lockf(self._turn, fcntl.LOCK_EX)
+        except OSError:
+            return
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
 
 
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:

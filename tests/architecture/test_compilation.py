@@ -69,6 +69,20 @@ def test_copies_of_the_same_sources_share_what_was_compiled(tmp_path: Path) -> N
     assert answers == [0, 1]
 
 
+def test_of_several_processes_one_compiles(tmp_path: Path) -> None:
+    """Goal: workers that need the same loop at once compile it once. Method: two at a time, an empty cache; hits."""
+    code = (
+        "import numpy as np\n"
+        "from topology.packing import count_bits\n"
+        "assert count_bits(np.uint64(7)) == 3\n"
+        "print(sum(count_bits.stats.cache_hits.values()))\n"
+    )
+    environment = os.environ | {"OPTICUBE_CACHE": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert sorted(int(each.communicate(timeout=300)[0]) for each in both) == [0, 1]
+
+
 def test_compiles_without_any_folder_to_write() -> None:
     """Goal: no home, no cache, no crash. Method: a fresh interpreter without a home runs a compiled loop."""
     environment = {key: value for key, value in os.environ.items() if key not in ("OPTICUBE_CACHE", "XDG_CACHE_HOME")}
