@@ -14,6 +14,7 @@ from sim.prices import PricesSection
 from sim.report.words import number, percent, seconds
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
+from sim.scenario_studies import asked_studies
 from topology.pod import FlatPod
 from topology.shape import shape_of_chips
 from workloads.load.replay import TraceRequests
@@ -26,12 +27,15 @@ _DEFAULT_DELAYS = {"evict": 30.0, "circuits": 10.0, "preflight": 180.0, "restore
 
 def effective_settings(scenario: Scenario) -> list[Setting]:
     """The lines of the effective configuration, in the order of the scenario's sections."""
+    if scenario.serving is None and asked_studies(scenario.study) == ["passes"]:
+        return list(_passes(scenario))
     return [
         *_pod(scenario),
         *_failures(scenario),
         *_recovery(scenario),
         *_study(scenario),
         *_operations(scenario),
+        *_passes(scenario),
         *_serving(scenario),
         *_prices(scenario),
     ]
@@ -130,6 +134,20 @@ def _study(scenario: Scenario) -> Iterator[Setting]:
     if study.promise is not None:
         slices = ", ".join(f"{count} x {shape}" for shape, count in study.promise.slices.items())
         yield "promise", f"{slices}, {percent(study.promise.time_share)} of the time", ""
+
+
+def _passes(scenario: Scenario) -> Iterator[Setting]:
+    """Which passes are costed: measured ones, and the lists of the grid."""
+    study = scenario.study.passes
+    if study is None:
+        return
+    for table in study.tables:
+        yield f"times of {table.group}", f"{len(table.rows)} from {table.source}", table.mark or ""
+    if study.grid is not None:
+        for key in ("models", "chips", "slices", "batches", "contexts"):
+            yield f"passes: {key}", ", ".join(f"{value}" for value in getattr(study.grid, key)), ""
+        formats = f"weights {study.grid.weights}, cache {study.grid.kv}, {study.grid.layout}, {study.grid.attention}"
+        yield "passes: formats", formats, ""
 
 
 def _operations(scenario: Scenario) -> Iterator[Setting]:

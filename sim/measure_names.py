@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from topology.units import Unit
 
@@ -126,6 +126,34 @@ LARGE_JOB_MEASURES: dict[str, tuple[str, str | None]] = {
 """Measures of one very large job with their units and which way is better."""
 
 
+class PassMeasure(NamedTuple):
+    """A measure of a row of the table `passes`: its unit, which way is better, the column that it is."""
+
+    unit: str
+    better: str | None
+    column: str
+
+
+PASS_MEASURES = {
+    "step_s": PassMeasure("s", "lower", "step_s"),
+    "prefill_s": PassMeasure("s", "lower", "prefill_s"),
+    "chip_s_per_token": PassMeasure("chip s", "lower", "chip_s_per_token"),
+    "slice_of_pass_chips": PassMeasure("chips", "lower", "chips"),
+    "maximum_context_tokens": PassMeasure("tokens", "higher", "maximum_context_tokens"),
+    "kv_overtakes_tokens": PassMeasure("tokens", None, "kv_overtakes_tokens"),
+}
+"""Measures of single passes, by row of the grid."""
+ERROR_MEASURES = ("error_mean", "error_worst", "error_mean_beyond_rounding", "error_worst_beyond_rounding")
+"""Measures of a group of measured times: sizes of the errors of what is computed."""
+
+
+def _of_passes(unit: str, part: str) -> MeasureName:
+    def is_produced(scenario: Scenario) -> bool:
+        return scenario.study.passes is not None and bool(getattr(scenario.study.passes, part))
+
+    return MeasureName(unit=unit, needs=f"study.passes.{part}", is_produced=is_produced, sizes=_no_sizes)
+
+
 def _of_large_job(unit: str) -> MeasureName:
     return MeasureName(
         unit=unit,
@@ -204,6 +232,8 @@ MEASURES: dict[str, MeasureName] = {
     "usd_per_useful_chip_hour": _of_chip_hours("USD"),
     "usd_per_million_tokens_in_time": _of_service("USD"),
     **{name: _of_large_job(unit) for name, (unit, _) in LARGE_JOB_MEASURES.items()},
+    **{name: _of_passes("1", "tables") for name in ERROR_MEASURES},
+    **{name: _of_passes(key.unit, "grid") for name, key in PASS_MEASURES.items()},
     **{name: _of_operations(unit) for name, (unit, _) in OPERATIONS_MEASURES.items()},
     **{name: _of_shared_pod(unit) for name, (unit, _) in SHARED_POD_MEASURES.items()},
     **{

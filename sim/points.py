@@ -40,6 +40,7 @@ from sim.studies.draws import failures_digest
 from sim.studies.flows import flow_rows
 from sim.studies.large_job import large_job_count, large_job_rows, sample_large_job
 from sim.studies.operations import operations_count, operations_rows, sample_operations
+from sim.studies.passes import passes_rows
 from sim.studies.promise import cliff_row, promise_rows
 from sim.studies.service_replications import service_replication_rows
 from sim.studies.service_rows import serving_rows
@@ -90,7 +91,7 @@ class PointRunner:
         large = self._replications(setups, counts, sample_large_job, "the very large job")
         serving = self._serving(first.scenario)
         for number, (point, setup) in enumerate(zip(points, setups, strict=True)):
-            before: dict[str, list[Row]] = {"promise": promised[number]}
+            before: dict[str, list[Row]] = {"promise": promised[number], **passes_rows(setup)}
             if operated[number]:
                 before |= operations_rows(setup, operated[number], hosts[number])
             before |= shared_pod_tables(setup, self.executor, self.advance, hosts[number])

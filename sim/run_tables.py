@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
+from sim.pass_tables import ERRORS_OF_TIMES, MEASURED_TIMES, PASSES
 from sim.shared_tables import SHARED_SPECS
 from sim.tables import Column, DType, TableSpec, text_of_setting
 from sim.token_tables import REQUEST_LIFE
@@ -349,6 +350,9 @@ SPECS = {
         LARGE_JOB,
         *SHARED_SPECS,
         FLOWS,
+        MEASURED_TIMES,
+        ERRORS_OF_TIMES,
+        PASSES,
         SUMMARY,
     )
 }

@@ -32,6 +32,7 @@ from sim import (
     scenario_clients,
     scenario_jobs,
     scenario_parts,
+    scenario_passes,
     scenario_services,
     scenario_studies,
 )
@@ -195,6 +196,7 @@ def _texts_of_fields() -> dict[str, dict[str, str]]:
     texts: dict[str, dict[str, str]] = {}
     for module in (
         scenario_parts,
+        scenario_passes,
         scenario_jobs,
         scenario_clients,
         scenario_services,
@@ -206,6 +208,8 @@ def _texts_of_fields() -> dict[str, dict[str, str]]:
         for section in ast.parse(inspect.getsource(module)).body:
             if not isinstance(section, ast.ClassDef):
                 continue
+            for base in section.bases:
+                texts.setdefault(section.name, {}).update(texts.get(base.id, {}) if isinstance(base, ast.Name) else {})
             for field, after in itertools.pairwise(section.body):
                 if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
                     assert isinstance(field.target, ast.Name)

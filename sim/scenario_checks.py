@@ -26,6 +26,7 @@ from topology.errors import Fault, InputError
 from topology.fabric import Fabric
 from topology.pod import HOSTS_PER_CUBE, POD_GENERATIONS, AnyPod, FlatPod
 from topology.shape import parse_shape
+from workloads.accuracy.errors import Catalogues
 from workloads.collectives import gather_bytes_per_s
 from workloads.kv_cache import Contiguous, require_fit
 from workloads.load.laws import AzureConversation
@@ -44,7 +45,7 @@ def check_scenario(scenario: Scenario) -> list[Problem]:
     """All problems of one scenario without a sweep, in the order of its sections."""
     problems = [*_pod(scenario), *catalogue_with(scenario.chips, scenario.models)[1]]
     pod = None if problems else _built(scenario, problems)
-    problems += [*_failures(scenario), *_nothing_asked(scenario)]
+    problems += [*_failures(scenario), *_nothing_asked(scenario), *_passes(scenario)]
     if pod is not None:
         problems += [*job_problems(scenario, pod), *maintenance_problems(scenario, pod)]
         problems += shared_pod_problems(scenario, pod)
@@ -171,7 +172,7 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
     study = scenario.study
     if scenario.serving is None and all(getattr(study, name) is None for name in type(study).model_fields):
         what = "the scenario asks for nothing"
-        yield (), what, "write `study:` with availability, delivered, promise or operations, or `serving:`"
+        yield (), what, f"write `study:` with {', '.join(type(study).model_fields)}, or `serving:`"
     warmup_us = round(scenario.run.warmup * US_PER_S)
     for name in ("availability", "delivered", "operations", "shared_pod"):
         part, path = getattr(study, name), ("study", name, "horizon")
@@ -183,6 +184,13 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
     if serving is not None and serving.weights == "availability" and study.availability is None:
         what = "`availability` needs the histories of `study.availability`, which is not there"
         yield ("serving", "weights"), what, "write `study.availability`, or `weights: healthy`"
+
+
+def _passes(scenario: Scenario) -> Iterator[Problem]:
+    """Rows of measured times must be complete, and all words known (own chips and models too, once they are right)."""
+    known, wrong = catalogue_with(scenario.chips, scenario.models)
+    if scenario.study.passes is not None and not wrong:
+        yield from scenario.study.passes.problems(Catalogues(models=known.models, chips=known.chips))
 
 
 def _told_by_histories(scenario: Scenario) -> Iterator[Problem]:
@@ -381,6 +389,7 @@ def _expectation(expectation: Expectation, path: KeyPath, points: Sequence[Scena
         known = ", ".join(f"{share:g}" for share in hosts if share is not None) or "none: leave it out"
         yield (*path, "host_availability"), "no point has this availability of hosts", f"write one of {known}"
     services = [service.name for point in points[:1] if point.serving is not None for service in point.serving.services]
+    services += [name for point in points[:1] if point.study.passes is not None for name in point.study.passes.lines]
     if expectation.service is not None and expectation.service not in services:
         yield (
             (*path, "service"),

@@ -314,6 +314,6 @@ class Expectation(Section):
     slice_chips: SliceChips | None = None
     """Only for this slice size."""
     service: str | None = None
-    """Only for this service."""
+    """Only for this service; of `study.passes` for this group of times, or this line of the grid."""
     host_availability: Share | None = None
     """Only at this availability of hosts."""

@@ -22,6 +22,7 @@ from sim.scenario_parts import (
     ShapeText,
     kind_or,
 )
+from sim.scenario_passes import PassesStudy
 from topology.units import Bytes, BytesPerSecond, PositiveSeconds, Seconds, Unit
 from workloads.autoscaling import Ahead, FixedReplicas, Follow
 from workloads.load.rates import DiurnalRate, StepRates, TraceRates
@@ -108,5 +109,12 @@ class StudySection(Section):
     """A pod in operation, with the jobs of the section `jobs`."""
     large_job: LargeJobStudy | None = None
     """One very large job on flat servers."""
+    passes: PassesStudy | None = None
+    """Single passes of language models: against times of others, and over models, slices, batches and contexts."""
     shared_pod: SharedPodStudy | None = None
     """A pod that serves and trains, with the jobs of the section `jobs` beside replicas that follow demand."""
+
+
+def asked_studies(study: StudySection) -> list[str]:
+    """Names of the studies that a scenario asks for."""
+    return [name for name in StudySection.model_fields if getattr(study, name) is not None]

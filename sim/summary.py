@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from sim.measure_names import GAINS, MONEY_UNITS, SHARED_POD_MEASURES, bound_unit
+from sim.measure_names import GAINS, MONEY_UNITS, PASS_MEASURES, SHARED_POD_MEASURES, bound_unit
 from sim.quantities import parse_quantity
 
 if TYPE_CHECKING:
@@ -57,6 +57,12 @@ def summary_rows(scenario: str, point: int, fabric: str, rows_of: Mapping[str, S
         if row["measure"] in MONEY_UNITS and row["value"] is not None:
             where = {key: row[key] for key in ("slice_chips", "service", "ci_low", "ci_high")}
             add(row["measure"], row["unit"], row["value"], "lower", **where)
+    for row in rows_of.get("errors_of_times", ()):
+        for name in ("mean", "worst", "mean_beyond_rounding", "worst_beyond_rounding"):
+            add(f"error_{name}", "1", row[name], "lower", service=row["group"], n=row["rows"])
+    for row in rows_of.get("passes", ()):
+        for name, key in PASS_MEASURES.items():
+            add(name, key.unit, row[key.column], key.better, service=row["label"])
     return rows
 
 

@@ -144,11 +144,17 @@ def front(found: Sequence[Choice], latency_limit_s: float = np.inf, chips_limit:
 
 
 def smallest_shape(
-    model: Model, chip: Chip, workload: Workload, settings: MemorySettings = DEFAULT_SETTINGS
+    model: Model,
+    chip: Chip,
+    workload: Workload,
+    settings: MemorySettings = DEFAULT_SETTINGS,
+    *,
+    batch: int = 1,
+    attention: Attention = Attention.HEADS_X_BATCH,
 ) -> str | None:
-    """The first shape of the chip's ladder that holds the weights and one whole request; None if none does."""
+    """The first shape of the chip's ladder that holds the weights and `batch` whole requests; None if none does."""
     for shape in shape_ladder(chip):
-        replica, stages = replica_on(model, chip, shape, weights=workload.weights, kv=workload.kv)
-        if maximum_context(replica, 1, stages, settings=settings) >= workload.input_tokens + workload.output_tokens:
+        replica, stages = replica_on(model, chip, shape, attention=attention, weights=workload.weights, kv=workload.kv)
+        if maximum_context(replica, batch, stages, settings=settings) >= workload.input_tokens + workload.output_tokens:
             return shape
     return None

@@ -8,6 +8,7 @@ from sim.report.context import Tables, table_of
 from sim.report.curves import promise_curve_rows
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import operations_alt
+from sim.report.pass_words import contexts_alt, models_alt, times_alt
 from sim.report.sentences import headline_chips
 from sim.report.story import failure_instant_s, is_quiet, stage_spans, story_fabrics
 from sim.report.token_words import life_alt
@@ -26,6 +27,9 @@ def alt_text(name: str, tables: Tables) -> str:
         "goodput": _goodput,
         "latencies": _latencies,
         "life": life_alt,
+        "measured_times": times_alt,
+        "models": models_alt,
+        "contexts": contexts_alt,
     }.get(name)
     return operations_alt(name, tables) if tell is None else tell(tables)
 

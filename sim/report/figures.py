@@ -9,6 +9,7 @@ from sim.report.ladder import slice_size_ladder
 from sim.report.life_pictures import life_of_request
 from sim.report.load_pictures import goodput_over_load, latency_distributions
 from sim.report.operations import cubes_over_time, operations_chip_hours, recovery_waterfall, wait_over_load
+from sim.report.pass_pictures import errors_of_times, passes_over_contexts, passes_over_models
 from sim.report.story import failure_story
 from sim.report.style import Panels
 from sim.report.variants import variants_of
@@ -66,6 +67,18 @@ class Plots:
     def cubes(self) -> Panels:
         """Every cube of a pod in operation over time."""
         return cubes_over_time(self._tables)
+
+    def measured_times(self) -> Panels:
+        """Errors of computed times against measured ones."""
+        return errors_of_times(self._tables)
+
+    def models(self) -> Panels:
+        """Models by size: the slice that fits, time and cost per token, longest context, cache per token."""
+        return passes_over_models(self._tables)
+
+    def contexts(self) -> Panels:
+        """A token over the context: its time, its bytes from memory, the smallest slice."""
+        return passes_over_contexts(self._tables)
 
     def recovery(self) -> Panels:
         """The mean recovery of a lost job, stage after stage."""

@@ -28,6 +28,8 @@ from sim.report.operations_tables import (
     promise_months_html,
 )
 from sim.report.palette import PAGE_COLOURS
+from sim.report.pass_html import errors_html, grid_html, times_html
+from sim.report.pass_words import has_several
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
 from sim.report.token_words import life_sentences
@@ -86,6 +88,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
         section("flows", "Four flows", "flows", "", _flows),
+        *_passes(section, tables),
     ]
     light = {name: colour for colour, (name, _) in PAGE_COLOURS.items()}
     dark = dict(PAGE_COLOURS.values())
@@ -243,6 +246,25 @@ def _operations(section: MakeSection) -> list[Section]:
         *shown,
         section("wait", "Wait over load", "operations", "wait"),
     ]
+
+
+def _passes(section: MakeSection, tables: Tables) -> list[Section]:
+    """The sections of single passes; only in runs that asked for them."""
+    pictures = [name for name, column in PASS_PICTURES if has_several(tables, column)]
+    sections = [
+        section("measured-times", "Beside measured times", "measured_times", "measured_times", _measured_times),
+        section("passes", "Passes, the table", "passes", "", lambda own: ([], [grid_html(own)])),
+        *(section(name, DRAWN_OF_PASSES[name], "passes", name) for name in pictures),
+    ]
+    return [each for each in sections if not each.absent]
+
+
+PASS_PICTURES = (("models", "model"), ("contexts", "context_tokens"))
+DRAWN_OF_PASSES = {"models": "Models by size", "contexts": "A token over the context"}
+
+
+def _measured_times(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [], [errors_html(tables), times_html(tables)]
 
 
 def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:

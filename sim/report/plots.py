@@ -25,6 +25,10 @@ from sim.report.operations import load_key
 from sim.report.operations import operations_chip_hours as operations_chip_hours
 from sim.report.operations import recovery_waterfall as recovery_waterfall
 from sim.report.operations import wait_over_load as wait_over_load
+from sim.report.pass_pictures import errors_of_times as errors_of_times
+from sim.report.pass_pictures import has_several
+from sim.report.pass_pictures import passes_over_contexts as passes_over_contexts
+from sim.report.pass_pictures import passes_over_models as passes_over_models
 from sim.report.rendering import Rendering
 from sim.report.story import failure_story as failure_story
 from sim.report.style import Panels, empty_panels, png_bytes, svg_text
@@ -46,6 +50,9 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "goodput": ("load_curve", "Requests in time over the rate", goodput_over_load),
     "latencies": ("latencies", "How latencies are spread", latency_distributions),
     "life": ("request_life", "One request, token by token", life_of_request),
+    "measured_times": ("measured_times", "Computed beside measured times", errors_of_times),
+    "models": ("passes", "Models by size", passes_over_models),
+    "contexts": ("passes", "A token over the context", passes_over_contexts),
 }
 """Picture name -> (table that it needs, title, function)."""
 ALSO_NEEDED = {"failure": ("ledger",)}
@@ -166,11 +173,13 @@ def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits], nar
 def pictures_of(tables: Tables) -> list[str]:
     """Names of the pictures for which the run has a table with something to draw."""
     names = [name for name, (table, _, _) in DRAWINGS.items() if not is_absent(tables, table)]
-    if "wait" in names and load_key(tables["operations"]) is None:
-        names.remove("wait")
-    if "promise" in names and not tables["promise"]["cubes"].notna().any():
-        names.remove("promise")
-    return names
+    has_picture: dict[str, Callable[[], bool]] = {
+        "wait": lambda: load_key(tables["operations"]) is not None,
+        "promise": lambda: bool(tables["promise"]["cubes"].notna().any()),
+        "models": lambda: has_several(tables, "model"),
+        "contexts": lambda: has_several(tables, "context_tokens"),
+    }
+    return [name for name in names if name not in has_picture or has_picture[name]()]
 
 
 def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> list[Path]:

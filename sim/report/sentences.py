@@ -12,6 +12,7 @@ from sim.report.context import Tables, absence, is_absent, table_of
 from sim.report.hosts import host_key, host_values, rows_of_host
 from sim.report.money_words import money_lines
 from sim.report.operations_words import operations_sentences
+from sim.report.pass_words import pass_sentences
 from sim.report.phrases import IDEAL, LIGHT, WIRES, hosts_words, how_words, slashed, spoken_fabrics, wired
 from sim.report.promises import promise_words, read_promise
 from sim.report.service_sentences import service_lines, size_sentences
@@ -46,6 +47,7 @@ def _answer(tables: Tables) -> list[str]:
         _ideal_sentence(tables),
         _delivered_sentence(tables),
         *operations_sentences(tables),
+        *pass_sentences(tables),
         *service_lines(tables),
         *money_lines(tables),
         *size_sentences(tables),

@@ -11,6 +11,7 @@ import pandas as pd
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import large_job_text, operations_table_text
+from sim.report.pass_words import grid_text, measured_times_text
 from sim.report.sentences import answer_sentences
 from sim.report.sentences import sentence as sentence
 from sim.report.variants import opening, shown_variants
@@ -86,11 +87,12 @@ def availability_table_text(tables: Tables, *, width: int = 100) -> str:
 
 
 def table_texts(tables: Tables) -> list[str]:
-    """The tables that the terminal prints: availabilities, and a pod in operation where the run has one."""
-    if is_absent(tables, "operations") and is_absent(tables, "large_job"):
+    """The tables that the terminal prints: availabilities, a pod in operation, passes, where the run has them."""
+    if all(is_absent(tables, name) for name in ("operations", "large_job", "measured_times", "passes")):
         return [availability_table_text(tables)]
     shown, left = shown_variants(tables)
-    told = [(label, text) for label, own in shown for text in (operations_table_text(own), large_job_text(own)) if text]
+    makers = (operations_table_text, large_job_text, measured_times_text, grid_text)
+    told = [(label, text) for label, own in shown for text in (maker(own) for maker in makers) if text]
     texts = [f"{opening(label)}{text}" for label, text in told]
     first = [] if is_absent(tables, "availability") else [availability_table_text(tables)]
     return [*first, *texts, *([left] if left else [])]

@@ -33,6 +33,8 @@ _PLACES = {
     "failures_felt": ["fabric", "host_availability", "kind"],
     "promise_months": ["fabric", "host_availability", "month"],
     "flows": ["fabric", "host_availability", "flow", "slice_chips", "service", "measure"],
+    "errors_of_times": ["group"],
+    "passes": ["label"],
     "recovery_stages": ["fabric", "host_availability", "stage"],
 }
 

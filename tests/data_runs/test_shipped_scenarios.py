@@ -47,6 +47,8 @@ IN_OPERATION = {
         "light_loses",
     )
 } | {"maintenance": ["study.operations.replications=2", "study.operations.horizon=40 d"]}
+OF_PASSES = ("a100_llama70b", "long_context", "models_8b_to_540b", "pope_palm540b")
+"""Run by `tests/studies/test_passes.py`."""
 NEED_A_FILE = (
     "availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour", "mooncake_prefix",
     "philly_month",
@@ -55,7 +57,7 @@ NEED_A_FILE = (
 
 def test_no_scenario_is_forgotten() -> None:
     """Goal: the lists here are complete. Method: all shipped names."""
-    assert sorted(["airesim_default", *SHORTER, *IN_OPERATION, *NEED_A_FILE]) == shipped_scenarios()
+    assert sorted(["airesim_default", *OF_PASSES, *SHORTER, *IN_OPERATION, *NEED_A_FILE]) == shipped_scenarios()
 
 
 @pytest.mark.parametrize("name", list(SHORTER))

@@ -143,4 +143,15 @@ study:
     services:
       - {name: chat, slice: 4x4x4, replica_rate: 10 requests/s, demand: {mean: 12 requests/s}, most: 2, cubes: 2}
   large_job: {job: {work: 1 d}, replications: 2}
+  passes:
+    tables:
+      - group: two_rows
+        source: nobody
+        mark: R
+        model: llama3_8b
+        chip: tpu_v4
+        shape: 2x2x2
+        what: decode
+        rows: [{batch: 4, input: 100, output: 3, seconds: 30 ms}, {batch: 8, input: 100, output: 3, seconds: 30 ms}]
+    grid: {models: [llama3_8b, llama3_70b], slices: [2x2x2, smallest], contexts: [1000, 100000000]}
 """

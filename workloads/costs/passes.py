@@ -185,6 +185,15 @@ def attended_tokens(replica: ReplicaCosts, length: Tokens) -> Floats:
     return np.asarray((1.0 - local) * length + local * np.minimum(length, window.tokens))
 
 
+def context_of_attended(replica: ReplicaCosts, attended: float) -> float:
+    """The context whose mean layer reads `attended` tokens: `attended_tokens` backwards."""
+    window = replica.model.window
+    if window is None or attended <= window.tokens:
+        return attended
+    local = window.layers / replica.model.layers
+    return (attended - local * window.tokens) / (1.0 - local) if local < 1.0 else np.inf
+
+
 def prompt_pairs(replica: ReplicaCosts, length: Tokens) -> Floats:
     """(query, key) pairs of a prompt of `length` tokens, the mean over layers; all of them where attention is naive."""
     whole = np.asarray(length, dtype=np.float64)
