@@ -10,6 +10,7 @@ from topology.units import Unit
 
 if TYPE_CHECKING:
     from sim.scenario import Scenario
+    from sim.scenario_services import ServiceSection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +84,8 @@ SERVICE_UNITS = {
     "tokens_missed_per_loss": "tokens", "requests_caught_per_loss": "requests",
     "tokens_recomputed_per_loss": "tokens", "queue_stable": "1", "queue_backlogged": "1", "queue_overloaded": "1",
     "simulated_share": "1", "goodput_rate_requests_per_s": "1/s", "prefix_hit_share": "1",
+    "prefix_hit_share_host": "1", "prefix_hit_share_remote": "1", "host_link_bytes_per_token": "byte",
+    "remote_bytes_per_token": "byte", "host_full_share": "1",
 }  # fmt: skip
 """Measures of a service with their units."""
 
@@ -204,6 +207,20 @@ def _of_chip_hours(unit: str = "chip h") -> MeasureName:
     return MeasureName(unit=unit, needs="study.delivered", is_produced=is_produced, sizes=_delivered_sizes)
 
 
+def _of_some_service(unit: str, needs: str, has: Callable[[ServiceSection], bool]) -> MeasureName:
+    """A measure of services that have something."""
+
+    def is_produced(scenario: Scenario) -> bool:
+        return scenario.serving is not None and any(map(has, scenario.serving.services))
+
+    return MeasureName(unit=unit, needs=f"serving.services.0.{needs}", is_produced=is_produced, sizes=_no_sizes)
+
+
+def swaps_or_tiers(service: ServiceSection) -> bool:
+    """Whether KV of a service goes over host links."""
+    return service.preemption.kind == "swap" or service.tiers is not None
+
+
 MEASURES: dict[str, MeasureName] = {
     "expected": _of_availability(),
     "guaranteed": _of_availability(),
@@ -213,14 +230,15 @@ MEASURES: dict[str, MeasureName] = {
     **{f"chip_hours_{use}": _of_chip_hours() for use in USES},
     "cubes_for_promise": _of_promise("cubes"),
     **{name: _of_service(unit) for name, unit in SERVICE_UNITS.items()},
-    "prefix_hit_share": MeasureName(
-        unit="1",
-        needs="serving.services.0.cache: {kind: prefix_sharing}",
-        is_produced=lambda scenario: (
-            scenario.serving is not None
-            and any(service.cache.kind == "prefix_sharing" for service in scenario.serving.services)
-        ),
-        sizes=_no_sizes,
+    "prefix_hit_share": _of_some_service(
+        "1", "cache: {kind: prefix_sharing}", lambda service: service.cache.kind == "prefix_sharing"
+    ),
+    "prefix_hit_share_host": _of_some_service("1", "tiers", lambda service: service.tiers is not None),
+    "prefix_hit_share_remote": _of_some_service("1", "tiers", lambda service: service.tiers is not None),
+    "remote_bytes_per_token": _of_some_service("byte", "tiers", lambda service: service.tiers is not None),
+    "host_link_bytes_per_token": _of_some_service("byte", "preemption: {kind: swap}", swaps_or_tiers),
+    "host_full_share": _of_some_service(
+        "1", "preemption: {kind: swap}", lambda service: service.preemption.kind == "swap"
     ),
     "goodput_rate_requests_per_s": MeasureName(
         unit="1/s",

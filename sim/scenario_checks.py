@@ -19,8 +19,8 @@ from sim.quantities import AdviceError, parse_quantity
 from sim.repair_policies import PartsOf
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
-from sim.scenario_memory import SwapSection
 from sim.scenario_shared_checks import shared_pod_problems
+from sim.scenario_together import cache_faults, link_faults
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
@@ -295,7 +295,7 @@ def _batching(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
 def _cache(service: ServiceSection, path: KeyPath) -> Iterator[Problem]:
     """Prefixes must be named to be shared; what is wrong with a trace is told with its longest request."""
     try:
-        fault = service.cache_fault()
+        fault = next(cache_faults(service), None)
     except InputError:
         return
     if fault is not None:
@@ -336,9 +336,8 @@ def _memory(service: ServiceSection, path: KeyPath, known: Catalogue) -> Iterato
     if service.parts > 1 and service.link_of(service.shape(), chip) is None:
         what = f"no source tells how much {chip.name} moves between parts"
         yield (*path, "batching", "link"), what, "write such as `link: 400 GB/s`"
-    if isinstance(service.preemption, SwapSection) and not (service.preemption.link or chip.host_link_bytes_per_s):
-        what = f"no source tells the host link of {chip.name}"
-        yield (*path, "preemption"), what, "write `link`, such as `16 GB/s` per chip"
+    for found in link_faults(service, chip):
+        yield (*path, found[0]), *found[1:]
     try:
         gather_bytes_per_s(chip, network)
         require_fit(model, chip, network, service.longest_reserved_tokens, service.memory())

@@ -7,15 +7,18 @@ from typing import Annotated, Literal
 
 from pydantic import Tag
 
-from sim.scenario_parts import kind_or
+from sim.scenario_parts import Section, kind_or
 from topology.units import Bytes, BytesPerSecond
 from workloads.catalogue.chip import Chip
 from workloads.kv_cache import BLOCK_TOKENS, Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
-from workloads.serving.preemption import Preemption, Recompute, Swap
+from workloads.serving.preemption import Preemption, Recompute, Swap, Tiers
 
 HOST_MEMORY_BYTES = 4 * 2.0**30
 """Host memory for swapped blocks, per chip: the default of vLLM's `--swap-space` per GPU (its list of arguments)."""
+
+TIER_MEMORY_BYTES = 56 * 2.0**30
+"""Host memory for prefixes, per chip: about 450 GiB per 8 v5e in a published TPU set-up with such a cache."""
 
 Cache = Annotated[
     Annotated[Paged, Tag("paged")]
@@ -46,11 +49,40 @@ class SwapSection:
 
     def rule(self, chip: Chip, costs: PassCosts) -> Preemption:
         """The same for the token kernel; a memory below one block is recompute."""
-        link = self.link or chip.host_link_bytes_per_s
-        assert link is not None, "the scenario was checked"
-        block_bytes = BLOCK_TOKENS * costs.kv_bytes_per_token * costs.kv_replication
-        blocks = int(self.host_memory * costs.chips / block_bytes)
-        return Swap(host_blocks=blocks, s_per_block=block_bytes / (link * costs.chips)) if blocks > 0 else Recompute()
+        blocks, s_per_block = _tier(self.host_memory, self.link or chip.host_link_bytes_per_s, costs)
+        return Swap(host_blocks=blocks, s_per_block=s_per_block) if blocks > 0 else Recompute()
+
+
+class TiersSection(Section):
+    """Memory below the KV cache, per chip of a replica: shared prefixes whose blocks are taken move down, and come up
+    when they are found; reading takes time (category `swap` of the ledger), writing is in the background."""
+
+    host_memory: Bytes = TIER_MEMORY_BYTES
+    """Memory of the hosts for prefixes, per chip."""
+    host_link: BytesPerSecond | None = None
+    """What the host link of a chip carries, one way; the chip's own where it is left out."""
+    remote_memory: Bytes = 0.0
+    """Share of a replica in a remote store, per chip; 0: there is none."""
+    remote_link: BytesPerSecond | None = None
+    """What the network carries for one chip, one way; the chip's own where it is left out."""
+
+    def rule(self, chip: Chip, costs: PassCosts) -> Tiers | None:
+        """The same for the token kernel; None where neither holds a block."""
+        host_link, network = self.host_link or chip.host_link_bytes_per_s, self.remote_link or chip.network_bytes_per_s
+        host, host_s = _tier(self.host_memory, host_link, costs)
+        remote, remote_s = _tier(self.remote_memory, network, costs)
+        if host + remote == 0:
+            return None
+        return Tiers(host_blocks=host, host_s_per_block=host_s, remote_blocks=remote, remote_s_per_block=remote_s)
+
+
+def _tier(memory_bytes: float, link_bytes_per_s: float | None, costs: PassCosts) -> tuple[int, float]:
+    """Blocks of a replica in memory of so many bytes per chip, and seconds per block over one link per chip."""
+    if memory_bytes == 0:
+        return 0, 0.0
+    assert link_bytes_per_s is not None, "the scenario was checked"
+    block_bytes = BLOCK_TOKENS * costs.kv_bytes_per_token * costs.kv_replication
+    return int(memory_bytes * costs.chips / block_bytes), block_bytes / (link_bytes_per_s * costs.chips)
 
 
 PreemptionSection = Annotated[

@@ -18,7 +18,7 @@ from sim.scenario_batching import (
     StaticSection,
 )
 from sim.scenario_clients import AdmissionSection, ClientsSection
-from sim.scenario_memory import Cache, PreemptionSection, RecomputeSection, SwapSection
+from sim.scenario_memory import Cache, PreemptionSection, RecomputeSection, SwapSection, TiersSection
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
@@ -228,6 +228,8 @@ class ServiceSection(Section):
     `prefix_sharing` (paged; equal leading blocks of prompts are kept once)."""
     preemption: PreemptionSection = RecomputeSection()
     """What becomes of the KV of a request that is evicted for want of blocks: `recompute`, or `swap` to host memory."""
+    tiers: TiersSection | None = None
+    """Memory below the cache to which shared prefixes move down: hosts, then a remote store; left out, none."""
     shared_prefix: SharedPrefix | None = None
     """Common beginnings of prompts, for requests whose own file names none."""
     utilisation: Share = 0.9
@@ -338,39 +340,6 @@ class ServiceSection(Section):
         if isinstance(self.requests, TraceRequests):
             return self.requests.trace.requests.hash_ids is not None
         return getattr(self.requests, "sessions", None) is not None
-
-    def cache_fault(self) -> tuple[str, str, str] | None:
-        """The key that is wrong about shared prefixes, why, and what to write; None where nothing is."""
-        shares = isinstance(self.cache, PrefixSharing)
-        if isinstance(self.batching, DisaggregatedSection) and not self._moves_between_parts:
-            what = "parts move blocks of a paged cache, or pieces of one length"
-            return "cache", what, "write `cache: {kind: paged}` or `{kind: contiguous}`"
-        if isinstance(self.preemption, SwapSection):
-            if isinstance(self.batching, StaticSection) or isinstance(self.cache, Contiguous):
-                return "preemption", "nothing is ever evicted where all is reserved at admission", "take the key out"
-            if isinstance(self.batching, DisaggregatedSection):
-                what = "parts that decode send what they evict back to those that compute prompts"
-                return "preemption", what, "take the key out, or choose another `batching`"
-        if isinstance(self.batching, DisaggregatedSection) and self.router in ("central", "slo_aware"):
-            return "router", "parts that compute prompts take turns or the least busy one", "write another `router`"
-        if shares and isinstance(self.batching, StaticSection):
-            return "cache", "static batches pad their prompts: they share no prefixes", "choose another `batching`"
-        if self.router == "prefix_affine" and not shares:
-            return "router", "a prefix-affine router needs a cache of prefixes", "write `cache: {kind: prefix_sharing}`"
-        if self.shared_prefix is not None and self.names_prefixes:
-            return "shared_prefix", "the requests name their shared blocks already", "take the key out"
-        if shares and self.shared_prefix is None and not self.names_prefixes:
-            what = "no request says which blocks of its prompt others share"
-            advice = "write `shared_prefix: {groups: 8, tokens: 1024}`, requests with `sessions`, or a Mooncake file"
-            return "cache", what, advice
-        return None
-
-    @property
-    def _moves_between_parts(self) -> bool:
-        """Whether the cache is one that disaggregated parts can hand over."""
-        if isinstance(self.cache, Contiguous):
-            return self.cache.reserve == "max_model_len"
-        return isinstance(self.cache, Paged)
 
     def router_rule(self) -> Router:
         """The rule by which a replica is chosen."""

@@ -86,6 +86,7 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         admission=section.admission.rule(),
         priorities=section.priorities,
         preemption=preemption_rule(section.preemption, chip, costs),
+        tiers=None if section.tiers is None else section.tiers.rule(chip, costs),
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim.build import Setup
 from sim.histories import US_PER_S
-from sim.measure_names import SERVICE_UNITS
+from sim.measure_names import SERVICE_UNITS, swaps_or_tiers
 from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.replicas import ReplicaTimes
 from sim.studies.load_rows import rows_of_load
@@ -216,9 +216,25 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
     found["simulated_share"] = Estimate(value=simulated_s / weighted.history_s)
     if section.cache.kind == "prefix_sharing":
         found["prefix_hit_share"] = weighted.mean_of(lambda window: window.measures.prefix_hit_share)
+    found |= _memory_measures(weighted)
     for point in outcome.curve:
         if point.is_knee:
             found["goodput_rate_requests_per_s"] = Estimate(value=point.rate_per_s, n=len(point.windows))
+    return found
+
+
+def _memory_measures(weighted: Weighted) -> dict[str, Estimate]:
+    """KV that moves between memories, where a service lets it."""
+    section = weighted.outcome.section
+    found: dict[str, Estimate] = {}
+    if section.tiers is not None:
+        found["prefix_hit_share_host"] = weighted.mean_of(lambda window: window.measures.lower_hit_share("host"))
+        found["prefix_hit_share_remote"] = weighted.mean_of(lambda window: window.measures.lower_hit_share("remote"))
+        found["remote_bytes_per_token"] = weighted.mean_of(lambda window: window.measures.remote_bytes_per_token)
+    if section.preemption.kind == "swap":
+        found["host_full_share"] = weighted.mean_of(lambda window: window.measures.host_full_share)
+    if swaps_or_tiers(section):
+        found["host_link_bytes_per_token"] = weighted.mean_of(lambda window: window.measures.host_link_bytes_per_token)
     return found
 
 

@@ -488,6 +488,21 @@ CROSS_CASES = [
         "nothing is ever evicted where all is reserved at admission; take the key out",
     ),
     edit(
+        "tiers without prefixes",
+        "      load: 0.7",
+        "      tiers: {host_memory: 8 GiB}\n      load: 0.7",
+        ":23: ",
+        "what moves below the cache are prefixes that prompts share; write `cache: {kind: prefix_sharing}`",
+    ),
+    edit(
+        "a remote store over an unknown network",
+        "      load: 0.7",
+        "      cache: {kind: prefix_sharing}\n      shared_prefix: {groups: 2, tokens: 64}\n"
+        "      tiers: {remote_memory: 1 TiB}\n      load: 0.7",
+        ":25: ",
+        "no source tells what the network carries for one TPU v4; write `remote_link`",
+    ),
+    edit(
         "swap over an unknown link",
         "      load: 0.7",
         "      chip: tpu_v5p\n      preemption: {kind: swap, host_memory: 8 GiB}\n      load: 0.7",

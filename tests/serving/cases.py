@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.serving.naive import FAR, Costs, Naive, Rules
-from tests.serving.naive_clients import ClientNaive, ClientStaticNaive
+from tests.serving.naive_clients import ClientNaive
 from tests.serving.naive_static import StaticNaive
-from tests.serving.naive_swap import ClientSwapNaive, SwapNaive
+from tests.serving.naive_swap import SwapNaive
+from tests.serving.naive_tiers import TierNaive
 from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
 from workloads.requests import Requests
 from workloads.serving.batching import ChunkedPrefill, ContinuousBatching, StaticBatching
 from workloads.serving.clients import Admission, Cancellations, Clients, Patience, Retries
 from workloads.serving.measures import ServiceMeasures
-from workloads.serving.preemption import Swap
+from workloads.serving.preemption import Swap, Tiers
 from workloads.serving.router import CentralQueue, LeastOutstanding, PrefixAffine, RandomRouter, RoundRobin, SloAware
 from workloads.serving.service import Service, ServiceConfig
 
@@ -102,8 +103,8 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
     requests = Requests(order, prompts.astype(np.int64), outputs.astype(np.int64))
     nothing = [[0, 0, 0, 0]]
     whole_costs = Costs(
-        decode=nothing + decode.tolist(),
-        prefill=nothing + prefill.tolist(),
+        decode=nothing + decode.tolist() if whole else [],
+        prefill=nothing + prefill.tolist() if whole else [],
         kv=[int(kv[min(b, kv.size - 1)]) for b in range(2000)],
         pair=pair,
         cached=cached,
@@ -278,23 +279,32 @@ def rules_of(case: Case) -> Rules:
     )
 
 
+def tell_tiers(rules: Rules, tiers: Tiers) -> None:
+    """Tell the reference of memory below the cache, in pieces and whole ns."""
+    unit = rules.hash_tokens // 16
+    rules.host_pieces, rules.remote_pieces = tiers.host_blocks // unit, tiers.remote_blocks // unit
+    rules.host_piece_ns = unit * round(tiers.host_s_per_block * 1e9)
+    rules.remote_piece_ns = unit * round(tiers.remote_s_per_block * 1e9)
+
+
 def run_naive_on(case: Case) -> Naive:
     """Run a workload with whole costs on the reference."""
     rules, batching = rules_of(case), case.config.batching
     static, waits = isinstance(batching, StaticBatching), tells_clients(case.config, rules)
     if isinstance(batching, StaticBatching):
         rules.batch_wait = round(batching.wait_s * 1e9)
-    kinds: dict[tuple[bool, bool], type[Naive]] = {
-        (False, False): Naive,
-        (True, False): StaticNaive,
-        (False, True): ClientNaive,
-        (True, True): ClientStaticNaive,
-    }
+    kinds: list[type[Naive]] = [StaticNaive] if static else []
     if isinstance(case.config.preemption, Swap):
         rules.host_blocks = case.config.preemption.host_blocks
         rules.block_ns = round(case.config.preemption.s_per_block * 1e9)
-        kinds[static, waits] = ClientSwapNaive if waits else SwapNaive
-    naive = kinds[static, waits](rules, rows_of(case), hashes_of(case.requests))
+        kinds.append(SwapNaive)
+    if case.config.tiers is not None:
+        tell_tiers(rules, case.config.tiers)
+        kinds.append(TierNaive)
+    if waits:
+        kinds.insert(0, ClientNaive)
+    kind = type("Mixed", (*kinds, Naive), {})
+    naive = kind(rules, rows_of(case), hashes_of(case.requests))
     tell_requests(naive, case)
     return run_verbs(naive, case)
 

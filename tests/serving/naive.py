@@ -53,6 +53,10 @@ class Rules:
     max_ttft: int = FAR
     host_blocks: int = 0
     block_ns: int = 0
+    host_pieces: int = 0
+    remote_pieces: int = 0
+    host_piece_ns: int = 0
+    remote_piece_ns: int = 0
 
 
 @dataclass(eq=False)
@@ -130,6 +134,8 @@ class Replica:
     references: dict[int, int] = field(default_factory=dict)
     unused: list[int] = field(default_factory=list)
     extra: int = 0
+    host_pieces: list[int] = field(default_factory=list)
+    remote_pieces: list[int] = field(default_factory=list)
 
 
 class Naive:
@@ -176,22 +182,32 @@ class Naive:
     def take_unused(self, replica: Replica) -> None:
         """Blocks that are held now are cached no more."""
         while replica.unused and self.rules.hash_tokens // 16 * len(replica.unused) > self.free(replica):
-            del replica.references[replica.unused.pop(0)]
+            number = replica.unused.pop(0)
+            del replica.references[number]
             self.count["prefix_taken"] += 1
+            self.demote(replica, number)
+
+    def demote(self, replica: Replica, number: int) -> None:
+        """Where a piece goes whose blocks are taken: only with tiers."""
+
+    def finds(self, replica: Replica, number: int) -> bool:
+        """Whether a piece is in the cache."""
+        return number in replica.references
 
     def leading_run(self, replica: Replica, request: Request, target: int) -> list[int]:
         """The longest leading run in the cache; the last token is left to compute."""
         run: list[int] = []
         for number in request.hashes:
-            if number not in replica.references or (len(run) + 1) * self.rules.hash_tokens > target - 1:
+            if not self.finds(replica, number) or (len(run) + 1) * self.rules.hash_tokens > target - 1:
                 break
             run.append(number)
         return run
 
     def reuse(self, replica: Replica, request: Request, run: list[int]) -> None:
         """Refer to a run at admission."""
+        self.fetch(replica, run)
         for number in run:
-            if replica.references[number] == 0:
+            if replica.references[number] == 0 and number in replica.unused:
                 replica.unused.remove(number)
             replica.references[number] += 1
         request.shared = len(run)
@@ -200,6 +216,9 @@ class Naive:
         self.count["prefix_hit_tokens"] += request.kv
         most = (request.target - 1) // self.rules.hash_tokens
         self.count["prefix_looked_for"] += min(len(request.hashes), most)
+
+    def fetch(self, replica: Replica, run: list[int]) -> None:
+        """Pieces of a run that lie below the cache come up: only with tiers."""
 
     def store(self, replica: Replica, request: Request) -> None:
         """Whole pieces at the end of the pass that begins can be found by others."""
@@ -462,7 +481,7 @@ class Naive:
             blocks = -(-target // 16) if rules.reserve is None else self.most_blocks(request)
             shares = rules.hash_tokens > 0 and request.host is not replica
             run = self.leading_run(replica, request, target) if shares else []
-            held = sum(1 for number in run if replica.references[number])
+            held = sum(1 for number in run if replica.references.get(number, 0))
             spare = self.free(replica) - (blocks - held * (rules.hash_tokens // 16))
             if spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks)):
                 replica.blocked = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.serving.naive import FAR, Naive, Replica, Request
-from tests.serving.naive_static import StaticNaive
 
 REJECTED, TIMED_OUT, CANCELLED = 5, 6, 7
 
@@ -56,6 +55,7 @@ class ClientNaive(Naive):
         """Back off, or be gone."""
         rules = self.rules
         request.leaving, request.kv, request.chunk, request.blocks, request.decoding = 0, 0, 0, 0, False
+        request.host = None
         if reason != CANCELLED:
             self.count["attempts_rejected" if reason == REJECTED else "attempts_timed_out"] += 1
         if reason == CANCELLED or request.attempt == rules.attempts:
@@ -136,7 +136,3 @@ class ClientNaive(Naive):
             if request.away:
                 request.book("client_backoff", t)
                 request.finish, request.status = t, 2
-
-
-class ClientStaticNaive(ClientNaive, StaticNaive):
-    """Both."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.serving.naive import FAR, Naive, Replica, Request
-from tests.serving.naive_clients import ClientNaive
 
 
 class SwapNaive(Naive):
@@ -90,12 +89,3 @@ class SwapNaive(Naive):
                     request.caught = True
                     self.forget(request)
         super().lose(number, t)
-
-
-class ClientSwapNaive(SwapNaive, ClientNaive):
-    """With clients, who free what they leave at a host."""
-
-    def end_attempt(self, request: Request, t: int, reason: int) -> None:
-        """Nothing is kept for who is gone."""
-        request.host = None
-        super().end_attempt(request, t, reason)

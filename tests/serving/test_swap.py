@@ -12,7 +12,6 @@ import pytest
 from tests.serving.cases import run_kernel_on, run_naive_on
 from tests.serving.swap_cases import check_hosts, draw_swap_case
 from tests.serving.test_exactness import (
-    ALL,
     LOOKS,
     check_against_naive,
     check_conservation,
@@ -57,15 +56,6 @@ def test_swap_agrees_in_every_way_of_running() -> None:
     for seed in range(FAST):
         check_workload(seed, totals)
     check_totals(totals, FAST)
-
-
-@pytest.mark.slow
-def test_swap_agrees_on_a_thousand_workloads() -> None:
-    """Goal and method: as above, for 1,000 workloads, whole costs and any costs in turn."""
-    totals: Counter[str] = Counter()
-    for seed in range(ALL):
-        check_workload(seed, totals, (seed // 5 % 2 == 0,))
-    check_totals(totals, ALL // 2)
 
 
 def check_totals(totals: Counter[str], workloads: int) -> None:

@@ -11,7 +11,15 @@ from workloads.serving.commits import stop_running
 from workloads.serving.fields import State
 from workloads.serving.plans import plan_to
 from workloads.serving.pools import fill_decodes
-from workloads.serving.prefix import find_run, held_of_run, pieces_to_reuse, refer_to_run, store_pieces, take_cached
+from workloads.serving.prefix import (
+    find_run,
+    held_of_run,
+    pieces_to_reuse,
+    refer_to_run,
+    store_pieces,
+    store_run,
+    take_cached,
+)
 from workloads.serving.queues import (
     SLOT_BITS,
     append_running,
@@ -124,6 +132,8 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         if common[f.C_UNIT] > 0:
             refer_to_run(s, r, i, run, most)
             take_cached(s, r, reserved)
+            if common[f.C_LOWER_BUCKETS] > 0:
+                store_run(s, r, i, run)
         append_running(s, r, i)
         if common[f.C_HOST_BLOCKS] > 0:
             resume_prompt(s, r, i)
@@ -185,8 +195,7 @@ def fill_batch(s: State, r: int, t: int) -> bool:
     """
     replica = s.replica
     swaps = s.common[f.C_HOST_BLOCKS] > 0
-    if swaps:
-        replica[r, f.R_EXTRA] = 0
+    replica[r, f.R_EXTRA] = 0
     reserved = blocks_of_next_step(s, r)
     evicted = False
     while reserved > replica[r, f.R_FREE]:

@@ -128,10 +128,14 @@ TIME_GAUGES = 7
     C_ROOM,
     C_WASTE,
     C_HOST_BLOCKS,
-) = range(51)
-SETTINGS = 51
+    C_HOST_PIECES,
+    C_REMOTE_PIECES,
+    C_LOWER_BUCKETS,
+) = range(54)
+SETTINGS = 54
 """`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens.
-`C_HOST_BLOCKS`: of host memory by replica, for those that are evicted (0: they are computed again)."""
+`C_HOST_BLOCKS`: of host memory by replica, for those that are evicted (0: they are computed again). `C_LOWER_BUCKETS`:
+of the hash table of the tiers below the cache (0: there are none)."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -192,8 +196,14 @@ CLASSES = 8
     R_FRESH,
     R_HOST,
     R_EXTRA,
+    R_LOWER_OLDEST,
+    R_LOWER_NEWEST,
+    R_LOWER_EDGE,
+    R_LOWER_SPARE,
+    R_LOWER_HOST,
+    R_LOWER_REMOTE,
     R_CLASS_TAIL,
-) = range(47)
+) = range(53)
 R_GAUGE = R_CLASS_TAIL + CLASSES
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
@@ -221,10 +231,13 @@ R_HEAP = R_PHASE + BLOCK_TOKENS
     P_TRANSFER,
     P_LAST_LAYER,
     P_SWAP,
-) = range(16)
-PACE_SIZE = 16
-"""The last six are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
-per token moved to a decode replica, of all layers and of the last one; ns per block written to the host or read."""
+    P_HOST_PIECE,
+    P_REMOTE_PIECE,
+) = range(18)
+PACE_SIZE = 18
+"""The last eight are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
+per token moved to a decode replica, of all layers and of the last one; ns per block written to the host or read; ns
+per shared piece read from the host, or from the remote store."""
 
 # Columns of the table of pass times (float, ns): decode total and parts, prefill total and parts;
 # the tokens of the row; and, by decoding sequences, ns per context token read.
@@ -347,8 +360,14 @@ SLOT_SIZE = S_EVENTS + 1
     N_BLOCKS_IN,
     N_SWAP_NS,
     N_HOST_FULL,
+    N_HOST_HITS,
+    N_REMOTE_HITS,
+    N_TO_HOST,
+    N_TO_REMOTE,
+    N_DROPPED,
+    N_TIER_NS,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 53)
+) = range(SETTINGS, SETTINGS + 59)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)
@@ -397,5 +416,9 @@ class State(NamedTuple):
     """Pieces in the caches of the replicas, as many rows for each replica as it has room for [entries, `E_`]."""
     bucket: NDArray[np.int64]
     """Their hash tables, one after the other [replicas x buckets, `HASH_`]."""
+    lower: NDArray[np.int64]
+    """Pieces in the tiers below, as many rows for each replica [entries, `E_`; the tier in place of references]."""
+    lower_bucket: NDArray[np.int64]
+    """Their hash tables [replicas x buckets, `HASH_`]."""
     scratch: NDArray[np.int64]
     """[`LEDGER_SIZE`]: one pass of one request, or of the decodes, by category."""

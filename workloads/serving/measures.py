@@ -66,6 +66,7 @@ class ServiceMeasures:
     """Measures of one window, or of several after `+` (their sums and merged histograms).
 
     `totals` are the kernel's counts by name; `ttft`, `tpot`, `itl`, `end_to_end` are histograms (see `logbins`).
+    `kv_bytes_per_token`: of a token in the cache, all copies; `piece_tokens`: of a shared piece of a prompt (0: none).
     `window_ns` is measured time, `replica_up_ns` the replicas' time up in it, `queue_end` requests waiting at its end.
     """
 
@@ -79,6 +80,8 @@ class ServiceMeasures:
     queue_end: int
     never_empty: bool
     saturated_requests_per_s: float | None
+    kv_bytes_per_token: float = 0.0
+    piece_tokens: int = 0
     verdicts: tuple[QueueVerdict, ...] = ()
     record: RequestRecord | None = field(default=None, repr=False)
 
@@ -196,6 +199,30 @@ class ServiceMeasures:
     def prefix_hit_share(self) -> float:
         """Of the whole pieces that admitted prompts looked for in the cache, the share found; nan without any."""
         return _share(self.totals["prefix_hits"], self.totals["prefix_looked_for"])
+
+    def lower_hit_share(self, tier: str) -> float:
+        """The share of them found in the tier `host` or `remote` (a part of `prefix_hit_share`)."""
+        return _share(self.totals[f"{tier}_hits"], self.totals["prefix_looked_for"])
+
+    @property
+    def host_link_bytes_per_token(self) -> float:
+        """Bytes of KV over the host links, both ways, per token delivered: swap, and prefixes that move down or up."""
+        blocks = self.totals["swap_blocks_out"] + self.totals["swap_blocks_in"]
+        pieces = sum(self.totals[name] for name in ("pieces_to_host", "host_hits", "remote_hits"))
+        tokens = f.BLOCK_TOKENS * blocks + self.piece_tokens * pieces
+        return _share(tokens, self.totals["tokens"]) * self.kv_bytes_per_token
+
+    @property
+    def remote_bytes_per_token(self) -> float:
+        """Bytes of KV to and from the remote store, per token delivered."""
+        pieces = self.totals["pieces_to_remote"] + self.totals["remote_hits"]
+        return _share(self.piece_tokens * pieces, self.totals["tokens"]) * self.kv_bytes_per_token
+
+    @property
+    def host_full_share(self) -> float:
+        """Of the evictions with KV to write to the host, the share that found it full; nan without any."""
+        full = self.totals["host_full"]
+        return _share(full, full + self.totals["swaps_out"])
 
     @property
     def replicas_up_mean(self) -> float:

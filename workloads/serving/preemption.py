@@ -1,4 +1,4 @@
-"""Preemption plug-ins: what becomes of the KV of a request that is evicted for want of blocks."""
+"""What becomes of KV for which HBM has no room: preemption plug-ins for requests, tiers for shared prefixes."""
 
 from __future__ import annotations
 
@@ -35,3 +35,25 @@ class Swap:
 
 
 Preemption = Recompute | Swap
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiers:
+    """Memory below the cache of a replica, in blocks, to which pieces move whose blocks are taken.
+
+    `host_s_per_block`, `remote_s_per_block`: seconds to read the KV of one block from the host, or from the remote
+    store (through the host, at what is narrower). Rules: see `tiers`.
+    """
+
+    host_blocks: int
+    host_s_per_block: float
+    remote_blocks: int = 0
+    remote_s_per_block: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse tiers without memory, and links without an end."""
+        if min(self.host_blocks, self.remote_blocks) < 0 or self.host_blocks + self.remote_blocks < 1:
+            raise ValueError("tiers need at least one block: leave them out for none")
+        for seconds in (self.host_s_per_block, self.remote_s_per_block):
+            if not (math.isfinite(seconds) and seconds >= 0):
+                raise ValueError(f"{seconds:g} s per block of a tier: write seconds of at least 0")

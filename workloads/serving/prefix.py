@@ -20,51 +20,15 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.fields import State
-
-LOW_31 = (1 << 31) - 1
-GOLDEN = 2_654_435_769
-"""2^32 over the golden ratio: multiplicative hashing (Knuth, The Art of Computer Programming 3, 6.4)."""
-
-
-@kernel_part
-def home_of(s: State, r: int, number: int) -> int:
-    """The bucket of replica r where the search for a number begins."""
-    mask = s.common[f.C_BUCKETS] - 1
-    folded = ((number & LOW_31) ^ (number >> 31)) & LOW_31
-    home: int = r * s.common[f.C_BUCKETS] + ((folded * GOLDEN) >> 20 & mask)
-    return home
+from workloads.serving.numbers import find_number, forget_number
+from workloads.serving.tiers import clear_host_tier, fetch_run, find_lower, put_lower
 
 
 @kernel_part
 def find_bucket(s: State, r: int, number: int) -> int:
     """The bucket of replica r that holds a number, or the empty one where it would be put."""
-    bucket, size = s.bucket, s.common[f.C_BUCKETS]
-    end = (r + 1) * size
-    place = home_of(s, r, number)
-    while bucket[place, f.HASH_ENTRY] != f.NO_SLOT and bucket[place, f.HASH_ID] != number:
-        place += 1
-        if place == end:
-            place -= size
-    return place
-
-
-@kernel_part
-def forget_number(s: State, r: int, number: int) -> None:
-    """Empty the bucket of a number, and move back those behind it that would not be found any more."""
-    bucket, size = s.bucket, s.common[f.C_BUCKETS]
-    first = r * size
-    hole = find_bucket(s, r, number)
-    place = hole
-    while True:
-        place = first + ((place - first + 1) & (size - 1))
-        if bucket[place, f.HASH_ENTRY] == f.NO_SLOT:
-            break
-        home = home_of(s, r, bucket[place, f.HASH_ID])
-        if (place - home) & (size - 1) >= (place - hole) & (size - 1):
-            bucket[hole, f.HASH_ID] = bucket[place, f.HASH_ID]
-            bucket[hole, f.HASH_ENTRY] = bucket[place, f.HASH_ENTRY]
-            hole = place
-    bucket[hole, f.HASH_ENTRY] = f.NO_SLOT
+    size = s.common[f.C_BUCKETS]
+    return find_number(s.bucket, r * size, size, number)
 
 
 @kernel_part
@@ -107,6 +71,8 @@ def clear_cache(s: State, r: int) -> None:
         entry[e, f.E_NEWER] = e + 1
     entry[(r + 1) * entries - 1, f.E_NEWER] = f.NO_SLOT
     replica[r, f.R_SPARE] = r * entries
+    if s.common[f.C_LOWER_BUCKETS] > 0:
+        clear_host_tier(s, r)
     replica[r, f.R_KEPT] = 0
     replica[r, f.R_OLDEST] = replica[r, f.R_NEWEST] = f.NO_SLOT
 
@@ -114,11 +80,13 @@ def clear_cache(s: State, r: int) -> None:
 @kernel_routine
 def take_cached(s: State, r: int, reserved: int) -> None:
     """Take cached pieces, least recently left first, until `reserved` more blocks of replica r are free."""
-    replica, entry, unit = s.replica, s.entry, s.common[f.C_UNIT]
+    replica, entry, unit, size = s.replica, s.entry, s.common[f.C_UNIT], s.common[f.C_BUCKETS]
     while replica[r, f.R_KEPT] * unit > replica[r, f.R_FREE] - reserved:
         e = replica[r, f.R_OLDEST]
         unlink(s, r, e)
-        forget_number(s, r, entry[e, f.E_ID])
+        forget_number(s.bucket, r * size, size, entry[e, f.E_ID])
+        if s.common[f.C_LOWER_BUCKETS] > 0:
+            put_lower(s, r, entry[e, f.E_ID])
         entry[e, f.E_NEWER] = replica[r, f.R_SPARE]
         replica[r, f.R_SPARE] = e
         s.common[f.N_TAKEN] += 1
@@ -126,12 +94,17 @@ def take_cached(s: State, r: int, reserved: int) -> None:
 
 @kernel_routine
 def find_run(s: State, r: int, at: int, most: int) -> int:
-    """How many leading pieces, of the `most` whose numbers begin at `at`, replica r has; their entries are noted."""
+    """How many leading pieces, of the `most` whose numbers begin at `at`, replica r has; their entries are noted.
+
+    The entry of a piece that lies below the cache is noted as NO_SLOT.
+    """
     hashes, bucket = s.hashes, s.bucket
     run = 0
     while run < most:
         e = bucket[find_bucket(s, r, hashes[at + run, f.HASH_ID]), f.HASH_ENTRY]
-        if e == f.NO_SLOT:
+        if e == f.NO_SLOT and (
+            s.common[f.C_LOWER_BUCKETS] == 0 or find_lower(s, r, hashes[at + run, f.HASH_ID]) == f.NO_SLOT
+        ):
             break
         hashes[at + run, f.HASH_ENTRY] = e
         run += 1
@@ -152,7 +125,8 @@ def held_of_run(s: State, at: int, run: int) -> int:
     """Of a noted run, the pieces to which somebody refers."""
     held = 0
     for place in range(at, at + run):
-        held += s.entry[s.hashes[place, f.HASH_ENTRY], f.E_REFERENCES] > 0
+        e = s.hashes[place, f.HASH_ENTRY]
+        held += e != f.NO_SLOT and s.entry[e, f.E_REFERENCES] > 0
     return held
 
 
@@ -162,33 +136,58 @@ def refer_to_run(s: State, r: int, i: int, run: int, most: int) -> None:
     entry, at = s.entry, s.slot[i, f.S_HASH_AT]
     for place in range(at, at + run):
         e = s.hashes[place, f.HASH_ENTRY]
+        if e == f.NO_SLOT:
+            continue
         if entry[e, f.E_REFERENCES] == 0:
             unlink(s, r, e)
             s.replica[r, f.R_FREE] -= s.common[f.C_UNIT]
         entry[e, f.E_REFERENCES] += 1
+    if s.common[f.C_LOWER_BUCKETS] > 0:
+        fetch_run(s, r, i, run)
     s.slot[i, f.S_SHARED] = run
     s.common[f.N_LOOKED] += most
     s.common[f.N_HITS] += run
     s.common[f.N_HIT_TOKENS] += run * s.common[f.C_HASH_TOKENS]
 
 
+@kernel_part
+def put_entry(s: State, r: int, place: int, b: int) -> None:
+    """The piece whose number stands at `place` has blocks of replica r from now on; b is its empty bucket."""
+    replica, entry, hashes = s.replica, s.entry, s.hashes
+    e = replica[r, f.R_SPARE]
+    replica[r, f.R_SPARE] = entry[e, f.E_NEWER]
+    s.bucket[b, f.HASH_ID], s.bucket[b, f.HASH_ENTRY] = hashes[place, f.HASH_ID], e
+    entry[e, f.E_ID], entry[e, f.E_REFERENCES] = hashes[place, f.HASH_ID], 1
+    hashes[place, f.HASH_ENTRY] = e
+
+
 @kernel_routine
 def store_pieces(s: State, r: int, i: int, computed: int) -> None:
     """Slot i has `computed` tokens of its prompt at the end of the pass that begins: its whole pieces can be found."""
-    slot, replica, entry, bucket, hashes = s.slot, s.replica, s.entry, s.bucket, s.hashes
+    slot = s.slot
     whole = min(slot[i, f.S_HASHES], computed // s.common[f.C_HASH_TOKENS])
     for place in range(slot[i, f.S_HASH_AT] + slot[i, f.S_SHARED], slot[i, f.S_HASH_AT] + whole):
-        number = hashes[place, f.HASH_ID]
-        b = find_bucket(s, r, number)
-        if bucket[b, f.HASH_ENTRY] != f.NO_SLOT:
+        b = find_bucket(s, r, s.hashes[place, f.HASH_ID])
+        if s.bucket[b, f.HASH_ENTRY] != f.NO_SLOT:
             return
-        e = replica[r, f.R_SPARE]
-        replica[r, f.R_SPARE] = entry[e, f.E_NEWER]
-        bucket[b, f.HASH_ID], bucket[b, f.HASH_ENTRY] = number, e
-        entry[e, f.E_ID], entry[e, f.E_REFERENCES] = number, 1
-        hashes[place, f.HASH_ENTRY] = e
+        put_entry(s, r, place, b)
         slot[i, f.S_SHARED] += 1
         s.common[f.N_STORED] += 1
+
+
+@kernel_routine
+def store_run(s: State, r: int, i: int, run: int) -> None:
+    """What slot i, just admitted to replica r, reads from below has blocks of the cache, which are free by now."""
+    hashes = s.hashes
+    for place in range(s.slot[i, f.S_HASH_AT], s.slot[i, f.S_HASH_AT] + run):
+        if hashes[place, f.HASH_ENTRY] == f.NO_SLOT:
+            b = find_bucket(s, r, hashes[place, f.HASH_ID])
+            e = s.bucket[b, f.HASH_ENTRY]
+            if e == f.NO_SLOT:
+                put_entry(s, r, place, b)
+            else:
+                s.entry[e, f.E_REFERENCES] += 1
+                hashes[place, f.HASH_ENTRY] = e
 
 
 @kernel_routine

@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 from workloads.serving import fields as f
 from workloads.serving.fields import State
+from workloads.serving.preemption import Tiers
+
+FINER = float(1 << 40)
+"""Parts of a nanosecond in which the time of a piece is kept, so that sums are exact."""
 
 
 def new_cache(setting: NDArray[np.int64], replica: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -28,6 +32,28 @@ def new_cache(setting: NDArray[np.int64], replica: NDArray[np.int64]) -> tuple[N
     replica[:replicas, f.R_SPARE] = np.arange(replicas) * entries
     bucket = np.full((replicas * buckets, 2), f.NO_SLOT, dtype=np.int64)
     return entry, bucket
+
+
+def new_tiers(
+    setting: NDArray[np.int64], replica: NDArray[np.int64], pace: NDArray[np.float64], tiers: Tiers | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Entries and buckets of the tiers below the cache, empty; of no length where there are none."""
+    lists = [f.R_LOWER_OLDEST, f.R_LOWER_NEWEST, f.R_LOWER_EDGE, f.R_LOWER_SPARE]
+    replica[:, lists] = f.NO_SLOT
+    replicas, unit = int(setting[f.C_REPLICAS]), int(setting[f.C_UNIT])
+    host, remote = (0, 0) if tiers is None or unit == 0 else (tiers.host_blocks // unit, tiers.remote_blocks // unit)
+    if tiers is None or host + remote == 0:
+        return np.zeros((0, 4), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
+    setting[f.C_HOST_PIECES], setting[f.C_REMOTE_PIECES] = host, remote
+    per_block_ns = np.array([tiers.host_s_per_block, tiers.remote_s_per_block]) * 1e9
+    pace[:, [f.P_HOST_PIECE, f.P_REMOTE_PIECE]] = np.rint(per_block_ns * unit * FINER) / FINER
+    entries = host + remote + 1
+    setting[f.C_LOWER_BUCKETS] = buckets = 1 << (2 * entries - 1).bit_length()
+    lower = np.zeros((replicas * entries, 4), dtype=np.int64)
+    lower[:, f.E_NEWER] = np.arange(1, replicas * entries + 1)
+    lower[entries - 1 :: entries, f.E_NEWER] = f.NO_SLOT
+    replica[:replicas, f.R_LOWER_SPARE] = np.arange(replicas) * entries
+    return lower, np.full((replicas * buckets, 2), f.NO_SLOT, dtype=np.int64)
 
 
 def hashes_of_next_chunk(state: State, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:

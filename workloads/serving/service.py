@@ -23,7 +23,7 @@ from workloads.serving.clients import Admission, Clients, check_shares
 from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
 from workloads.serving.pieces import in_pieces, piece_tokens
-from workloads.serving.preemption import Preemption, Recompute
+from workloads.serving.preemption import Preemption, Recompute, Tiers
 from workloads.serving.prefix_state import hashes_of_next_chunk
 from workloads.serving.router import RandomRouter, RoundRobin, Router
 from workloads.serving.state import new_state, with_more_slots
@@ -51,6 +51,7 @@ TOTAL_NAMES = (
     "kv_transfers", "kv_transfer_tokens", "kv_transfer_ns", "kv_held_token_steps",
     "kv_used_token_steps", "kv_reserved_token_steps", "kv_external_token_steps",
     "swaps_out", "swaps_in", "swap_blocks_out", "swap_blocks_in", "swap_ns", "host_full",
+    "host_hits", "remote_hits", "pieces_to_host", "pieces_to_remote", "pieces_dropped", "tier_ns",
 )  # fmt: skip
 
 
@@ -64,7 +65,8 @@ class ServiceConfig:
     by request for the first so many. `saturated_requests_per_s`: of one replica, for the queue verdict.
     `clients`: their patience, retries, cancellations; `admission`: limits at the door of a replica; `priorities`:
     shares of the requests in classes 0 (the highest), 1, ...: strict first come, first served within a class, a higher
-    one first; the lowest is evicted first. `preemption`: what becomes of the KV of the evicted.
+    one first; the lowest is evicted first. `preemption`: what becomes of the KV of the evicted. `tiers`:
+    memory below the cache to which shared prefixes move down.
     """
 
     costs: PassCosts
@@ -85,6 +87,7 @@ class ServiceConfig:
     admission: Admission = field(default_factory=Admission)
     priorities: tuple[float, ...] = ()
     preemption: Preemption = field(default_factory=Recompute)
+    tiers: Tiers | None = None
 
     def __post_init__(self) -> None:
         """Refuse what can not run."""
@@ -142,6 +145,7 @@ class Service:
             priorities=config.priorities,
             waste=config.measure_waste,
             preemption=config.preemption,
+            tiers=config.tiers,
         )
         self._totals = [0] * f.COMMON_SIZE
         self._blocks: dict[str, tuple[int, NDArray[np.float64]]] = {}
@@ -249,6 +253,8 @@ class Service:
             window_ns=window_ns,
             replica_up_ns=up_ns,
             kv_tokens_of_replica=self.config.blocks * f.BLOCK_TOKENS,
+            kv_bytes_per_token=self.config.costs.kv_bytes_per_token * self.config.costs.kv_replication,
+            piece_tokens=int(self._state.common[f.C_HASH_TOKENS]),
             queue_end=queue_end,
             never_empty=never_empty,
             saturated_requests_per_s=self.config.saturated_requests_per_s,

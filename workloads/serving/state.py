@@ -12,8 +12,8 @@ from workloads.serving.batching import NO_LIMIT, Batching, Disaggregated, Static
 from workloads.serving.clients import Admission, Clients
 from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
-from workloads.serving.preemption import Preemption, Swap
-from workloads.serving.prefix_state import new_cache
+from workloads.serving.preemption import Preemption, Swap, Tiers
+from workloads.serving.prefix_state import new_cache, new_tiers
 from workloads.serving.queues import SLOT_MASK
 from workloads.serving.router import CentralQueue, PrefixAffine, Router
 
@@ -74,6 +74,7 @@ def new_state(
     priorities: tuple[float, ...],
     waste: bool,
     preemption: Preemption,
+    tiers: Tiers | None,
 ) -> State:
     """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece."""
     setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
@@ -133,6 +134,7 @@ def new_state(
     pace[:, f.P_KV_UNITS] = 2.0**shift
     if isinstance(preemption, Swap):
         pace[:, f.P_SWAP] = _nanoseconds(np.array(preemption.s_per_block), FINER)
+    lower, lower_bucket = new_tiers(setting, replica, pace, tiers)
     if isinstance(batching, Disaggregated):
         set_pools(batching, setting, replica, pace, watermark)
     slot = np.zeros((FIRST_SLOTS, f.SLOT_SIZE), dtype=np.int64)
@@ -149,6 +151,8 @@ def new_state(
         hashes=np.zeros((0, 2), dtype=np.int64),
         entry=entry,
         bucket=bucket,
+        lower=lower,
+        lower_bucket=lower_bucket,
         scratch=np.zeros(f.LEDGER_SIZE, dtype=np.int64),
     )
 

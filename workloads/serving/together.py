@@ -27,6 +27,8 @@ def check_together(config: ServiceConfig) -> None:
         raise ValueError("a central queue predicts no time to first token: leave out max_predicted_ttft_s")
     if isinstance(config.preemption, Swap) and (static or isinstance(config.kv, Contiguous)):
         raise ValueError("nothing is ever evicted where all is reserved at admission: swap has nothing to do")
+    if config.tiers is not None and not isinstance(config.kv, PrefixSharing):
+        raise ValueError("tiers keep prefixes that prompts share: they need a cache that shares them")
     if isinstance(config.batching, Disaggregated):
         _check_pools(config, config.batching)
 

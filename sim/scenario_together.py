@@ -1,0 +1,77 @@
+"""Which keys of a service make sense together: caches, preemption, tiers, routers, kinds of batching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sim.scenario_batching import DisaggregatedSection, StaticSection
+from sim.scenario_memory import SwapSection
+from sim.scenario_services import ServiceSection
+from workloads.catalogue.chip import Chip
+from workloads.kv_cache import Contiguous, Paged, PrefixSharing
+
+Wrong = tuple[str, str, str]
+"""The key that is wrong, why, and what to write."""
+
+
+def cache_faults(service: ServiceSection) -> Iterator[Wrong]:
+    """What is wrong about the KV cache of a service, the deepest fault first (a trace is read for what it shares)."""
+    yield from _cut_faults(service)
+    yield from _preemption_faults(service)
+    yield from _prefix_faults(service)
+
+
+def _cut_faults(service: ServiceSection) -> Iterator[Wrong]:
+    """Parts of a slice that hand over what they hold."""
+    if not isinstance(service.batching, DisaggregatedSection):
+        return
+    cache = service.cache
+    if not (isinstance(cache, Paged) or (isinstance(cache, Contiguous) and cache.reserve == "max_model_len")):
+        what = "parts move blocks of a paged cache, or pieces of one length"
+        yield "cache", what, "write `cache: {kind: paged}` or `{kind: contiguous}`"
+    if service.router in ("central", "slo_aware"):
+        yield "router", "parts that compute prompts take turns or the least busy one", "write another `router`"
+
+
+def _preemption_faults(service: ServiceSection) -> Iterator[Wrong]:
+    """What is evicted, and where it may go."""
+    if not isinstance(service.preemption, SwapSection):
+        return
+    if isinstance(service.batching, StaticSection) or isinstance(service.cache, Contiguous):
+        yield "preemption", "nothing is ever evicted where all is reserved at admission", "take the key out"
+    elif isinstance(service.batching, DisaggregatedSection):
+        what = "parts that decode send what they evict back to those that compute prompts"
+        yield "preemption", what, "take the key out, or choose another `batching`"
+
+
+def _prefix_faults(service: ServiceSection) -> Iterator[Wrong]:
+    """Prefixes must be named to be shared."""
+    shares = isinstance(service.cache, PrefixSharing)
+    if shares and isinstance(service.batching, StaticSection):
+        yield "cache", "static batches pad their prompts: they share no prefixes", "choose another `batching`"
+    if not shares:
+        advice = "write `cache: {kind: prefix_sharing}`"
+        if service.router == "prefix_affine":
+            yield "router", "a prefix-affine router needs a cache of prefixes", advice
+        if service.tiers is not None:
+            yield "tiers", "what moves below the cache are prefixes that prompts share", advice
+    if service.shared_prefix is not None and service.names_prefixes:
+        yield "shared_prefix", "the requests name their shared blocks already", "take the key out"
+    if shares and service.shared_prefix is None and not service.names_prefixes:
+        what = "no request says which blocks of its prompt others share"
+        advice = "write `shared_prefix: {groups: 8, tokens: 1024}`, requests with `sessions`, or a Mooncake file"
+        yield "cache", what, advice
+
+
+def link_faults(service: ServiceSection, chip: Chip) -> Iterator[Wrong]:
+    """Links that a service needs and of which no source tells."""
+    swaps, tiers = service.preemption, service.tiers
+    if isinstance(swaps, SwapSection) and not (swaps.link or chip.host_link_bytes_per_s):
+        what = f"no source tells the host link of {chip.name}"
+        yield "preemption", what, "write `link`, such as `16 GB/s` per chip"
+    if tiers is not None and tiers.host_memory and not (tiers.host_link or chip.host_link_bytes_per_s):
+        what = f"no source tells the host link of {chip.name}"
+        yield "tiers", what, "write `host_link`, such as `16 GB/s` per chip"
+    if tiers is not None and tiers.remote_memory and not (tiers.remote_link or chip.network_bytes_per_s):
+        what = f"no source tells what the network carries for one {chip.name}"
+        yield "tiers", what, "write `remote_link`, such as `6.25 GB/s` per chip"
