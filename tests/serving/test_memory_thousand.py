@@ -12,7 +12,7 @@ from tests.serving.test_exactness import ALL
 
 @pytest.mark.slow
 def test_memory_agrees_on_a_thousand_workloads() -> None:
-    """Goal and method: as the fast tests of swap and tiers, with whole costs (and the reference) and any costs in turn."""
+    """Goal and method: as the fast tests of swap and of tiers, each with whole costs and with any costs in turn."""
     swaps: Counter[str] = Counter()
     tiers: Counter[str] = Counter()
     for seed in range(ALL):
