@@ -83,18 +83,7 @@ def new_state(
     setting[f.C_BUDGET] = batching.token_budget()
     setting[f.C_BLOCKS] = blocks
     setting[f.C_WATERMARK] = int(watermark * blocks)
-    setting[f.C_PAGED] = not isinstance(kv, Contiguous)
-    if isinstance(kv, PrefixSharing):
-        setting[f.C_UNIT], setting[f.C_HASH_TOKENS] = hash_tokens // f.BLOCK_TOKENS, hash_tokens
-    if isinstance(kv, Contiguous):
-        setting[f.C_RESERVE] = RESERVES[kv.reserve]
-        setting[f.C_RESERVE_TOKENS] = kv.max_model_len
-    if isinstance(batching, StaticBatching):
-        setting[f.C_STATIC] = 1
-        setting[f.C_BATCH_WAIT] = round(batching.wait_s * 1e9)
-        if isinstance(kv, Paged):
-            setting[f.C_PAGED] = 0
-            setting[f.C_RESERVE] = f.RESERVE_ORACLE
+    set_cache(setting, batching, kv, hash_tokens)
     setting[f.C_ROUTER] = router.code
     setting[f.C_ROUTED] = replicas
     setting[f.C_ROOM] = blocks
@@ -155,6 +144,24 @@ def new_state(
         lower_bucket=lower_bucket,
         scratch=np.zeros(f.LEDGER_SIZE, dtype=np.int64),
     )
+
+
+def set_cache(
+    setting: NDArray[np.int64], batching: Batching, kv: Paged | Contiguous | PrefixSharing, hash_tokens: int
+) -> None:
+    """How blocks are given out; a static batch reserves all that its members need."""
+    setting[f.C_PAGED] = not isinstance(kv, Contiguous)
+    if isinstance(kv, PrefixSharing):
+        setting[f.C_UNIT], setting[f.C_HASH_TOKENS] = hash_tokens // f.BLOCK_TOKENS, hash_tokens
+    if isinstance(kv, Contiguous):
+        setting[f.C_RESERVE] = RESERVES[kv.reserve]
+        setting[f.C_RESERVE_TOKENS] = kv.max_model_len
+    if isinstance(batching, StaticBatching):
+        setting[f.C_STATIC] = 1
+        setting[f.C_BATCH_WAIT] = round(batching.wait_s * 1e9)
+        if isinstance(kv, Paged):
+            setting[f.C_PAGED] = 0
+            setting[f.C_RESERVE] = f.RESERVE_ORACLE
 
 
 def set_clients(setting: NDArray[np.int64], clients: Clients, admission: Admission) -> None:
