@@ -10,6 +10,7 @@ from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import operations_alt
 from sim.report.pass_words import contexts_alt, models_alt, times_alt
 from sim.report.sentences import headline_chips
+from sim.report.shared_words import shared_day_alt
 from sim.report.story import failure_instant_s, is_quiet, stage_spans, story_fabrics
 from sim.report.token_words import life_alt
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, listed, percent, seconds
@@ -30,6 +31,7 @@ def alt_text(name: str, tables: Tables) -> str:
         "measured_times": times_alt,
         "models": models_alt,
         "contexts": contexts_alt,
+        "shared_day": shared_day_alt,
     }.get(name)
     return operations_alt(name, tables) if tell is None else tell(tables)
 

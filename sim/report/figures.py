@@ -10,6 +10,7 @@ from sim.report.life_pictures import life_of_request
 from sim.report.load_pictures import goodput_over_load, latency_distributions
 from sim.report.operations import cubes_over_time, operations_chip_hours, recovery_waterfall, wait_over_load
 from sim.report.pass_pictures import errors_of_times, passes_over_contexts, passes_over_models
+from sim.report.shared_pictures import shared_pod_day
 from sim.report.story import failure_story
 from sim.report.style import Panels
 from sim.report.variants import variants_of
@@ -79,6 +80,10 @@ class Plots:
     def contexts(self) -> Panels:
         """A token over the context: its time, its bytes from memory, the smallest slice."""
         return passes_over_contexts(self._tables)
+
+    def shared_day(self) -> Panels:
+        """Two days of a pod that serves and trains."""
+        return shared_pod_day(self._tables)
 
     def recovery(self) -> Panels:
         """The mean recovery of a lost job, stage after stage."""

@@ -32,6 +32,8 @@ from sim.report.pass_html import errors_html, grid_html, times_html
 from sim.report.pass_words import has_several
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
+from sim.report.shared_tables_html import shared_pod_html, shared_waits_html
+from sim.report.shared_words import shared_pod_sentences
 from sim.report.token_words import life_sentences
 from sim.report.variants import Variant, opening, shown_variants
 from sim.report.words import seconds
@@ -87,6 +89,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
+        *([] if is_absent(tables, "shared_pod") else _shared_pod(section)),
         section("flows", "Four flows", "flows", "", _flows),
         *_passes(section, tables),
     ]
@@ -265,6 +268,18 @@ DRAWN_OF_PASSES = {"models": "Models by size", "contexts": "A token over the con
 
 def _measured_times(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [errors_html(tables), times_html(tables)]
+
+
+def _shared_pod(section: MakeSection) -> list[Section]:
+    """The sections of a pod that serves and trains; only in runs that asked for it."""
+    return [
+        section("shared-pod", "A pod that serves and trains", "shared_pod", "", _shared_tables),
+        section("shared-day", "Two days of it", "shared_pod_day", "shared_day"),
+    ]
+
+
+def _shared_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [*shared_pod_sentences(tables)], [shared_pod_html(tables), shared_waits_html(tables)]
 
 
 def _operations_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:

@@ -30,6 +30,7 @@ from sim.report.pass_pictures import has_several
 from sim.report.pass_pictures import passes_over_contexts as passes_over_contexts
 from sim.report.pass_pictures import passes_over_models as passes_over_models
 from sim.report.rendering import Rendering
+from sim.report.shared_pictures import shared_pod_day as shared_pod_day
 from sim.report.story import failure_story as failure_story
 from sim.report.style import Panels, empty_panels, png_bytes, svg_text
 from sim.report.variants import opening, variants_of
@@ -47,6 +48,7 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "recovery": ("recovery_stages", "A recovery, stage by stage", recovery_waterfall),
     "cubes": ("cube_story", "The cubes over time", cubes_over_time),
     "wait": ("operations", "Wait over load", wait_over_load),
+    "shared_day": ("shared_pod_day", "Two days of a pod that serves and trains", shared_pod_day),
     "goodput": ("load_curve", "Requests in time over the rate", goodput_over_load),
     "latencies": ("latencies", "How latencies are spread", latency_distributions),
     "life": ("request_life", "One request, token by token", life_of_request),

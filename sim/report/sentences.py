@@ -16,6 +16,7 @@ from sim.report.pass_words import pass_sentences
 from sim.report.phrases import IDEAL, LIGHT, WIRES, hosts_words, how_words, slashed, spoken_fabrics, wired
 from sim.report.promises import promise_words, read_promise
 from sim.report.service_sentences import service_lines, size_sentences
+from sim.report.shared_words import shared_pod_sentences
 from sim.report.variants import opening, shown_variants
 from sim.report.words import form_words, listed, percent, points_words
 
@@ -48,6 +49,7 @@ def _answer(tables: Tables) -> list[str]:
         _delivered_sentence(tables),
         *operations_sentences(tables),
         *pass_sentences(tables),
+        *shared_pod_sentences(tables),
         *service_lines(tables),
         *money_lines(tables),
         *size_sentences(tables),

@@ -14,6 +14,7 @@ from sim.report.operations_words import large_job_text, operations_table_text
 from sim.report.pass_words import grid_text, measured_times_text
 from sim.report.sentences import answer_sentences
 from sim.report.sentences import sentence as sentence
+from sim.report.shared_words import shared_pod_text
 from sim.report.variants import opening, shown_variants
 from sim.report.words import FORM_ORDER, fabric_words, fabrics_in_order, form_words, host_words, interval_words
 
@@ -87,11 +88,11 @@ def availability_table_text(tables: Tables, *, width: int = 100) -> str:
 
 
 def table_texts(tables: Tables) -> list[str]:
-    """The tables that the terminal prints: availabilities, a pod in operation, passes, where the run has them."""
-    if all(is_absent(tables, name) for name in ("operations", "large_job", "measured_times", "passes")):
+    """The tables that the terminal prints: availabilities, pods in operation and shared, passes, where the run has them."""
+    if all(is_absent(tables, name) for name in ("operations", "large_job", "shared_pod", "measured_times", "passes")):
         return [availability_table_text(tables)]
     shown, left = shown_variants(tables)
-    makers = (operations_table_text, large_job_text, measured_times_text, grid_text)
+    makers = (operations_table_text, shared_pod_text, large_job_text, measured_times_text, grid_text)
     told = [(label, text) for label, own in shown for text in (maker(own) for maker in makers) if text]
     texts = [f"{opening(label)}{text}" for label, text in told]
     first = [] if is_absent(tables, "availability") else [availability_table_text(tables)]

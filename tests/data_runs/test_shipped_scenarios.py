@@ -49,6 +49,10 @@ IN_OPERATION = {
 } | {"maintenance": ["study.operations.replications=2", "study.operations.horizon=40 d"]}
 OF_PASSES = ("a100_llama70b", "long_context", "models_8b_to_540b", "pope_palm540b")
 """Run by `tests/studies/test_passes.py`."""
+SHARED = [
+    "study.shared_pod.replications=2", "study.shared_pod.horizon=4 d", "run.warmup=1 d",
+    "serving.windows={requests: 2000, replications: 1, losses: 0}",
+]  # fmt: skip
 NEED_A_FILE = (
     "availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour", "mooncake_prefix",
     "philly_month",
@@ -57,7 +61,10 @@ NEED_A_FILE = (
 
 def test_no_scenario_is_forgotten() -> None:
     """Goal: the lists here are complete. Method: all shipped names."""
-    assert sorted(["airesim_default", *OF_PASSES, *SHORTER, *IN_OPERATION, *NEED_A_FILE]) == shipped_scenarios()
+    assert (
+        sorted(["airesim_default", "shared_pod", *OF_PASSES, *SHORTER, *IN_OPERATION, *NEED_A_FILE])
+        == shipped_scenarios()
+    )
 
 
 @pytest.mark.parametrize("name", list(SHORTER))
@@ -82,6 +89,17 @@ def test_pods_in_operation_run(name: str, tmp_path: Path, capsys: pytest.Capture
     unaccounted = summary.loc[summary["measure"] == "chip_hours_unaccounted", "value"]
     assert len(unaccounted) > 0
     assert (unaccounted == 0).all()
+
+
+def test_shared_pod(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what is shipped works, nothing is left over, and sharing trains more on the same cubes. Method: by name,
+    shorter, through the command; its expectations hold."""
+    overrides = [word for override in SHARED for word in ("--set", override)]
+    assert command_status(["run", "shared_pod", *overrides, "--out", str(tmp_path / "run")]) == 0
+    assert re.search(r"\bnan\b", capsys.readouterr().out) is None
+    uses = read_tables(tmp_path / "run")["shared_pod_chip_hours"]
+    assert (uses.loc[uses["use"] == "unaccounted", "chip_hours"] == 0).all()
+    assert (tmp_path / "run" / "plots" / "shared_day.png").stat().st_size > 10_000
 
 
 def test_airesim_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,18 +11,19 @@ import io
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topology.errors import refuse
-from topology.units import ClosedShare, PerSecond, PositiveSeconds, Seconds
+from topology.units import ClosedShare, PerSecond, PositiveSeconds, Seconds, Unit
 from workloads.file_text import number_of, read_log_text
 
 Floats = NDArray[np.float64]
 DAY_S = 86_400.0
 MOST_ROWS = 1_000_000
+Factor = Annotated[float, Unit("1", high=1e6)]
 
 
 class RateLaw(Protocol):
@@ -49,7 +50,7 @@ class DiurnalRate:
     mean: PerSecond
     swing: ClosedShare = 0.5
     peak: Seconds = 14 * 3600.0
-    weekend: float = 1.0
+    weekend: Factor = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what is no swing, hour or share."""
@@ -97,7 +98,7 @@ class TraceRates:
 
     kind: Literal["trace"] = "trace"
     path: str | None = None
-    factor: float = 1.0
+    factor: Factor = 1.0
 
     def __post_init__(self) -> None:
         """Refuse a factor that is none."""

@@ -1,0 +1,54 @@
+"""Tables of a pod that serves and trains for the page."""
+
+from __future__ import annotations
+
+from sim.report.context import Tables, table_of
+from sim.report.html_tables import HtmlTable
+from sim.report.shared_words import (
+    CAUSE_WORDS,
+    MACHINE_WORDS,
+    blocks_of,
+    machine_heads,
+    machines_of_table,
+    measure_rows,
+)
+from sim.report.words import number, percent
+
+
+def shared_pod_html(tables: Tables) -> HtmlTable:
+    """Measures: a row per service and measure, a column per machine."""
+    table = table_of(tables, "shared_pod")
+    rows: list[list[str]] = []
+    heads: list[str] = []
+    for label, here in blocks_of(table):
+        heads = machine_heads(here)
+        rows.append([label])
+        rows += [[words, *cells] for words, cells in measure_rows(here)]
+    return HtmlTable(
+        caption="A pod that serves and trains: means over replications, ± half of the 95 % interval",
+        heads=["measure", *heads],
+        rows=rows,
+    )
+
+
+def shared_waits_html(tables: Tables) -> HtmlTable:
+    """Seconds of waiting of replicas per day by cause, a column per machine."""
+    table = table_of(tables, "shared_pod_waits")
+    machines = machines_of_table(table)
+    rows: list[list[str]] = []
+    for label, here in blocks_of(table):
+        for service in dict.fromkeys(str(name) for name in here["service"]):
+            rows.append([f"{service}, {label}"])
+            mine = here[here["service"] == service]
+            for cause, words in CAUSE_WORDS.items():
+                found = {str(row["machine"]): row for _, row in mine[mine["cause"] == cause].iterrows()}
+                cells = [
+                    f"{number(float(found[name]['seconds_per_day']))} ({percent(float(found[name]['share']), 0)})"
+                    for name in machines
+                ]
+                rows.append([words, *cells])
+    return HtmlTable(
+        caption="What replicas that are wanted wait for: seconds of replicas per day, and the share of all waiting",
+        heads=["cause", *(MACHINE_WORDS[name] for name in machines)],
+        rows=rows,
+    )
