@@ -10,7 +10,7 @@ from sim.report.shared_words import (
     blocks_of,
     machine_heads,
     machines_of_table,
-    measure_rows,
+    words_and_values,
 )
 from sim.report.words import number, percent
 
@@ -23,7 +23,7 @@ def shared_pod_html(tables: Tables) -> HtmlTable:
     for label, here in blocks_of(table):
         heads = machine_heads(here)
         rows.append([label])
-        rows += [[words, *cells] for words, cells in measure_rows(here)]
+        rows += [[words, *cells] for words, cells in words_and_values(here)]
     return HtmlTable(
         caption="A pod that serves and trains: means over replications, ± half of the 95 % interval",
         heads=["measure", *heads],

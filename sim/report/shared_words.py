@@ -57,7 +57,7 @@ def machines_of_table(table: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(str(machine) for machine in table["machine"]))
 
 
-def measure_rows(here: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
+def words_and_values(here: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """Words and values by machine of every measure, services first."""
     machines = machines_of_table(here)
     services = [str(name) for name in dict.fromkeys(here["service"].dropna())]
@@ -92,7 +92,7 @@ def shared_pod_text(tables: Tables) -> str:
         return ""
     blocks = []
     for label, here in blocks_of(table_of(tables, "shared_pod")):
-        lines, heads = list(measure_rows(here)), machine_heads(here)
+        lines, heads = list(words_and_values(here)), machine_heads(here)
         width = max(len(label), *(len(words) for words, _ in lines))
         widths = [max(len(head), *(len(cells[at]) for _, cells in lines)) for at, head in enumerate(heads)]
         rows = [(label, heads), *lines]

@@ -88,7 +88,7 @@ def availability_table_text(tables: Tables, *, width: int = 100) -> str:
 
 
 def table_texts(tables: Tables) -> list[str]:
-    """The tables that the terminal prints: availabilities, pods in operation and shared, passes, where the run has them."""
+    """The tables that the terminal prints: availability, pods in operation and shared, passes, where there are some."""
     if all(is_absent(tables, name) for name in ("operations", "large_job", "shared_pod", "measured_times", "passes")):
         return [availability_table_text(tables)]
     shown, left = shown_variants(tables)
