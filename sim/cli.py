@@ -19,6 +19,7 @@ from typing import Annotated, cast
 
 import typer
 
+from sim.cli_checks import check_target, compare_runs
 from sim.cli_models import cost_of_pass, plan_replicas
 from sim.cli_pods import show_light, show_topology
 from sim.exit_codes import ExitStatus, explain
@@ -255,20 +256,8 @@ def export_requests(
     return export_command(run, form, service, point, out)
 
 
-@app.command("compare")
-def compare_runs(
-    run_a: RunFolderPath,
-    run_b: RunFolderPath,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option("--fail-if", metavar="RULE", help='Fail on "delivered[slice_chips=1024] < -0.5 pp". Repeatable.'),
-    ] = None,
-    as_json: AsJson = False,
-) -> int:
-    """Compare the second run with the first, measure by measure."""
-    from sim.checks import compare_command
-
-    return compare_command(run_a, run_b, fail_if or [], as_json)
+app.command("compare")(compare_runs)
+app.command("check")(check_target)
 
 
 @app.command("replay")
@@ -300,20 +289,6 @@ def replay_point(
     from sim.commands import replay_command
 
     return replay_command(run, point, replication, as_json)
-
-
-@app.command("check")
-def check_target(
-    target: Annotated[str, typer.Argument(help="A scenario to run, or a run folder.", show_default=False)],
-    baseline: Annotated[Path, typer.Option("--baseline", metavar="FILE", help="The stored numbers to compare with.")],
-    update: Annotated[bool, typer.Option("--update", help="Write the baseline in place of comparing.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on inconclusive measures too.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Compare a scenario or run with a stored baseline."""
-    from sim.checks import check_command
-
-    return check_command(target, baseline, update, strict, as_json)
 
 
 def command_status(arguments: Sequence[str]) -> int:

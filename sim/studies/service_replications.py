@@ -1,8 +1,8 @@
 """Measures of services replication by replication, so that two runs can be compared with an error.
 
 The windows, losses and histories behind a measure are dealt into n groups: group k of n holds numbers k, k + n,
-k + 2 n, ... of each. Every measure is computed from each group alone, so a replication carries all of its randomness.
-What does not vary between them (a capacity, a load curve's knee) has the same value in every one.
+k + 2 n, ... of each. Every measure is computed from each group alone, so a replication carries all of its randomness,
+except that of the rate of requests where it is a load: that is a share of a capacity, which is found once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from sim.studies.service_rows import service_measures, weighted_services
 from sim.studies.serving import ServiceOutcome, ServingOutcome
 
 Row = dict[str, Any]
+ONCE = (
+    "offered_requests_per_s", "capacity_requests_per_s", "load_of_capacity", "simulated_share",
+    "goodput_rate_requests_per_s",
+)  # fmt: skip
+"""Measures that are found once for all windows: they have no replications."""
 
 
 def groups_of(outcome: ServingOutcome, replicas: ReplicaTimes | None) -> int:
@@ -52,6 +57,6 @@ def service_replication_rows(
     for number in range(groups):
         for weighted in weighted_services(setup, *group_of(outcome, replicas, number, groups)):
             named = place | {"service": weighted.outcome.section.name, "replication": number}
-            measures = service_measures(weighted)
+            measures = {name: each for name, each in service_measures(weighted).items() if name not in ONCE}
             rows += [named | {"measure": name, "value": estimate.value} for name, estimate in measures.items()]
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pytest
+
 from sim.result import Result
-from sim.run_folder import table_bytes
+from sim.run_folder import read_tables, table_bytes
 from sim.scenario import Scenario, scenario_of
 from sim.strict_yaml import parse_document
 
@@ -155,3 +159,23 @@ study:
         rows: [{batch: 4, input: 100, output: 3, seconds: 30 ms}, {batch: 8, input: 100, output: 3, seconds: 30 ms}]
     grid: {models: [llama3_8b, llama3_70b], slices: [2x2x2, smallest], contexts: [1000, 100000000]}
 """
+
+
+def tamper(folder: Path, name: str, change: float, row: int = 0) -> None:
+    """Add `change` to the value in one row of a stored table."""
+    if name == "summary":
+        table = read_tables(folder)["summary"]
+        table.loc[row, "value"] = float(table.loc[row, "value"]) + change  # type: ignore[arg-type]
+        table.to_csv(folder / "summary.csv", index=False)
+        return
+    file = folder / "tables" / f"{name}.parquet"
+    table = pd.read_parquet(file)
+    table.loc[row, "value"] = float(table.loc[row, "value"]) + change  # type: ignore[arg-type]
+    file.write_bytes(table_bytes(table))
+
+
+def printed_json(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The one document on standard output; standard error must be empty."""
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return json.loads(printed.out)

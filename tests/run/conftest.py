@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,23 @@ def promise_file(tmp_path: Path) -> Path:
     file = tmp_path / "promise.yaml"
     file.write_text(PROMISE, encoding="utf-8")
     return file
+
+
+@pytest.fixture
+def stored(machine: Result, tmp_path: Path) -> Path:
+    """A copy of the finished run of MACHINE."""
+    folder = tmp_path / "stored"
+    assert machine.folder is not None
+    shutil.copytree(machine.folder, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of MACHINE under another name, with slower repairs of racks, without a report."""
+    text = MACHINE.replace("name: machine", "name: slower").replace("mean: 4 h", "mean: 12 h")
+    folder = tmp_path_factory.mktemp("other") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sim.report.write, "write_report", lambda *arguments, **options: None)
+        run(loaded(text), out=folder, workers=1)
+    return folder

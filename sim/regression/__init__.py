@@ -1,0 +1,1 @@
+"""Regression between two runs: measures side by side, verdicts with stated error rates, baselines, pages for CI."""
