@@ -47,6 +47,7 @@ class CostQuestion:
     stack: str | None = None
     faults: Sequence[str] = ()
     own: Path | None = None
+    picture: Path | None = None
 
 
 def cost_command(question: CostQuestion, as_json: bool) -> int:
@@ -56,11 +57,20 @@ def cost_command(question: CostQuestion, as_json: bool) -> int:
     replica, stages = replica_of(question, catalogue)
     cost = pass_cost(replica, Phase(question.phase), question.batch, question.context, Layout(question.layout), stages)
     document = cost_document(question, replica, stages, cost)
+    if question.picture is not None:
+        _draw(question.picture, question, replica, stages)
     if as_json:
         say_json(document)
     else:
         _print_cost(question, replica, document)
     return ExitStatus.DONE
+
+
+def _draw(path: Path, question: CostQuestion, replica: ReplicaCosts, stages: int) -> None:
+    from sim.cost_pictures import draw_pass, write_picture
+
+    phase, layout = Phase(question.phase), Layout(question.layout)
+    write_picture(path, draw_pass(replica, phase, question.batch, question.context, layout=layout, stages=stages))
 
 
 def _check_words(question: CostQuestion, catalogue: Catalogue) -> None:
@@ -83,6 +93,9 @@ def _check_words(question: CostQuestion, catalogue: Catalogue) -> None:
         faults.append(Fault("--batch", f"{question.batch:,} sequences", f"write 1 to {BATCH_MAX:,}"))
     if not least <= question.context <= CONTEXT_MAX:
         faults.append(Fault("--context", f"{question.context:,} tokens", f"write {least} to {CONTEXT_MAX:,}"))
+    if question.picture is not None and question.picture.suffix not in (".png", ".svg"):
+        what = f"`{question.picture.name[-40:]}` is no picture"
+        faults.append(Fault("--picture", what, "write a name in .png or .svg"))
     if faults:
         raise InputError(faults)
 

@@ -35,6 +35,10 @@ def cost_of_pass(
     own: Annotated[
         Path | None, typer.Option("--own", metavar="FILE", help="YAML with `chips` and `models` of your own.")
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw bytes and seconds by level, time over chips: .png, .svg."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Seconds and bytes of one pass of a model on chips: by part, with bounds and what binds."""
@@ -54,6 +58,7 @@ def cost_of_pass(
         stack=stack,
         faults=tuple(faults or ()),
         own=own,
+        picture=picture,
     )
     return cost_command(question, as_json)
 

@@ -53,7 +53,7 @@ LATENCIES = TableSpec(
     "service, load, kind of latency and share",
     (
         SERVICE,
-        Column("load", DType.FLOAT, "1", "share of the service's capacity"),
+        Column("load", DType.FLOAT, "1", "share of the service's capacity; blank where it has none"),
         Column("measure", DType.TEXT, "", "ttft, tpot, itl (over tokens) or end_to_end"),
         Column("share", DType.FLOAT, "1", "share of requests (of tokens for itl)"),
         Column("seconds", DType.FLOAT, "s", "what this share does not exceed"),

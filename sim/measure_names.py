@@ -86,8 +86,14 @@ SERVICE_UNITS = {
     "simulated_share": "1", "goodput_rate_requests_per_s": "1/s", "prefix_hit_share": "1",
     "prefix_hit_share_host": "1", "prefix_hit_share_remote": "1", "host_link_bytes_per_token": "byte",
     "remote_bytes_per_token": "byte", "host_full_share": "1",
+    "tokens_per_chip_s": "tokens/s", "on_chip_bytes_per_token": "byte", "hbm_bytes_per_token": "byte",
+    "link_bytes_per_token": "byte", "network_bytes_per_token": "byte", "rejected_share": "1",
+    "timed_out_share": "1", "cancelled_share": "1", "retries_per_request": "retries",
 }  # fmt: skip
 """Measures of a service with their units."""
+
+CLIENT_MEASURES = ("rejected_share", "timed_out_share", "cancelled_share", "retries_per_request")
+"""Measures of services whose clients act, or that turn requests away."""
 
 OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
     "goodput": ("1", "higher"), "goodput_scheduling": ("1", "higher"), "goodput_runtime": ("1", "higher"),
@@ -230,6 +236,10 @@ MEASURES: dict[str, MeasureName] = {
     **{f"chip_hours_{use}": _of_chip_hours() for use in USES},
     "cubes_for_promise": _of_promise("cubes"),
     **{name: _of_service(unit) for name, unit in SERVICE_UNITS.items()},
+    **{
+        name: _of_some_service(SERVICE_UNITS[name], "clients: {patience: 30 s}", lambda service: service.has_clients)
+        for name in CLIENT_MEASURES
+    },
     "prefix_hit_share": _of_some_service(
         "1", "cache: {kind: prefix_sharing}", lambda service: service.cache.kind == "prefix_sharing"
     ),

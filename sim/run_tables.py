@@ -11,7 +11,7 @@ from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.pass_tables import ERRORS_OF_TIMES, MEASURED_TIMES, PASSES
 from sim.shared_tables import SHARED_SPECS
 from sim.tables import Column, DType, TableSpec, text_of_setting
-from sim.token_tables import REQUEST_LIFE
+from sim.token_tables import REQUEST_LIFE, TOKEN_FLOOR, TRAFFIC
 
 FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
 HOST = Column("host_availability", DType.FLOAT, "1", "long-run share of time a host is up, rack left out")
@@ -339,6 +339,8 @@ SPECS = {
         LATENCIES,
         REQUESTS,
         REQUEST_LIFE,
+        TRAFFIC,
+        TOKEN_FLOOR,
         OPERATIONS,
         OPERATIONS_CHIP_HOURS,
         JOB_SIZES,

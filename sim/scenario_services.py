@@ -335,6 +335,11 @@ class ServiceSection(Section):
         return None
 
     @property
+    def has_clients(self) -> bool:
+        """Whether requests may end otherwise than by an answer: clients act, or limits of admission turn them away."""
+        return self.clients != ClientsSection() or self.admission != AdmissionSection()
+
+    @property
     def names_prefixes(self) -> bool:
         """Whether the requests themselves say which blocks of their prompts are shared (a trace is read for it)."""
         if isinstance(self.requests, TraceRequests):

@@ -48,8 +48,8 @@ Progress = Callable[[int, int, str], None]
 """Called with tasks done, tasks in all (0: not known), and what is being done."""
 
 SAME_FOR_FABRICS = (
-    "slice_sizes", "failure_story", "requests", "request_life", "load_curve", "latencies", "measured_times",
-    "errors_of_times", "passes",
+    "slice_sizes", "failure_story", "requests", "request_life", "traffic", "token_floor", "load_curve", "latencies",
+    "measured_times", "errors_of_times", "passes",
 )  # fmt: skip
 """Tables whose rows points that differ in their fabric have in common."""
 

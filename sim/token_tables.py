@@ -22,3 +22,28 @@ REQUEST_LIFE = TableSpec(
         *(Column(f"{name}_ns", DType.INT, "ns", f"of the gap: {name.replace('_', ' ')}") for name in LEDGER),
     ),
 )
+TRAFFIC = TableSpec(
+    "traffic",
+    "service, level of memory (nearest to the arithmetic first) and kind of data",
+    (
+        SERVICE,
+        Column("level", DType.TEXT, "", "sm, l2, vmem, cmem, hbm, ici, nvlink, network or host_link"),
+        Column("kind", DType.TEXT, "", "weights, kv_read, kv_written, activations; kv_moved between parts"),
+        Column("bytes_per_token", DType.FLOAT, "B", "per token sent, over all chips; blank where no source tells"),
+        Column("seconds_per_token", DType.FLOAT, "s", "the same at the full rate of all chips; blank where not known"),
+        Column("busy_share", DType.FLOAT, "1", "that time as a share of the time of the passes"),
+    ),
+)
+TOKEN_FLOOR = TableSpec(
+    "token_floor",
+    "service, slice shape and part of a decode step, at the mean batch and context of the service",
+    (
+        SERVICE,
+        Column("shape", DType.TEXT, "chips", "slice of one replica"),
+        Column("chips", DType.INT, "chips", "chips of one replica"),
+        Column("fits", DType.BOOL, "", "weights and one longest request fit its memory"),
+        Column("part", DType.TEXT, "", "compute, weights, activations, collectives, fixed, sampling, kv_read, ..."),
+        Column("seconds_per_token", DType.FLOAT, "s", "of a step, so of each token of a sequence"),
+        Column("floor_s", DType.FLOAT, "s", "of it what no number of chips takes away"),
+    ),
+)

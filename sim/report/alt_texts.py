@@ -12,7 +12,7 @@ from sim.report.pass_words import contexts_alt, models_alt, times_alt
 from sim.report.sentences import headline_chips
 from sim.report.shared_words import shared_day_alt
 from sim.report.story import failure_instant_s, is_quiet, stage_spans, story_fabrics
-from sim.report.token_words import life_alt
+from sim.report.token_words import floor_alt, life_alt, traffic_alt
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, listed, percent, seconds
 
 
@@ -27,6 +27,8 @@ def alt_text(name: str, tables: Tables) -> str:
         "chip_hours": _chip_hours,
         "goodput": _goodput,
         "latencies": _latencies,
+        "traffic": traffic_alt,
+        "floor": floor_alt,
         "life": life_alt,
         "measured_times": times_alt,
         "models": models_alt,

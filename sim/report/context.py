@@ -73,6 +73,8 @@ ABSENT = {
     "service": "no service: the scenario has no `serving`",
     "slice_sizes": "no comparison of slice sizes: the scenario has no `serving`",
     "ledger": "no ledger of requests: the scenario has no `serving`",
+    "traffic": "no bytes by level of memory: the scenario has no `serving`",
+    "token_floor": "no time per token over chips: the scenario has no `serving`",
     "request_life": "no request was followed: the scenario has no `serving.windows.record`",
     "chip_hours": "no account of chip-hours: the scenario has no `study.delivered`",
     "operations": "no pod in operation: the scenario has no `study.operations`",

@@ -13,6 +13,7 @@ from sim.report.pass_pictures import errors_of_times, passes_over_contexts, pass
 from sim.report.shared_pictures import shared_pod_day
 from sim.report.story import failure_story
 from sim.report.style import Panels
+from sim.report.token_pictures import time_over_chips, traffic_by_level
 from sim.report.variants import variants_of
 
 
@@ -52,6 +53,14 @@ class Plots:
     def life(self, service: str | None = None) -> Panels:
         """One recorded request, token by token: the one with the longest gap between two tokens."""
         return life_of_request(self._tables, service=service)
+
+    def traffic(self) -> Panels:
+        """Bytes and seconds of a token by level of memory."""
+        return traffic_by_level(self._tables)
+
+    def floor(self) -> Panels:
+        """Time per token over chips, down to what no number of chips takes away."""
+        return time_over_chips(self._tables)
 
     def ledger(self) -> Panels:
         """Where the seconds of a request go."""

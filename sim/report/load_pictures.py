@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -136,7 +137,7 @@ def latency_distributions(
 
 def _distribution(axes: Axes, rows: pd.DataFrame, limit_s: float | None) -> None:
     for load, colour in _colours(rows["load"]):
-        mine = rows[np.isclose(rows["load"].to_numpy(dtype=float), load)].sort_values("share")
+        mine = rows[np.isclose(rows["load"].to_numpy(dtype=float), load, equal_nan=True)].sort_values("share")
         seconds, share = mine["seconds"].to_numpy(dtype=float), 100 * mine["share"].to_numpy(dtype=float)
         known = np.isfinite(seconds) & (seconds > 0)
         axes.plot(seconds[known], share[known], color=colour, label=f"load {percent(load)}")
@@ -162,7 +163,7 @@ def _few_ticks(axes: Axes) -> None:
 
 def _colours(loads: pd.Series) -> Sequence[tuple[float, str]]:
     """At most six loads, the least and the greatest among them, light to dark."""
-    known = sorted({float(load) for load in loads})
+    known = sorted({float(load) for load in loads.dropna()}) + [math.nan] * int(loads.isna().any())
     places = np.unique(np.linspace(0, len(known) - 1, min(len(known), LOADS_SHOWN)).round().astype(int))
     shades = colormaps["Blues"](np.linspace(0.4, 1.0, places.size))
     return [(known[place], to_hex(shade)) for place, shade in zip(places.tolist(), shades, strict=True)]

@@ -35,6 +35,8 @@ from sim.report.service_sentences import counted, size_sentences
 from sim.report.shared_tables_html import shared_pod_html, shared_waits_html
 from sim.report.shared_words import shared_pod_sentences
 from sim.report.token_words import life_sentences
+from sim.report.token_html import floor_html, traffic_html
+from sim.report.token_words import floor_sentences, life_sentences, traffic_sentences
 from sim.report.variants import Variant, opening, shown_variants
 from sim.report.words import seconds
 
@@ -84,8 +86,8 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("failure", "Tokens through a failure", "failure_story", "failure"),
         section("slice-sizes", "What a bigger slice buys", "slice_sizes", "slice_sizes", _slice_sizes),
         section("services", "Services", "service", "", _services),
-        *([] if is_absent(tables, "load_curve") else _load(section)),
-        *([] if is_absent(tables, "request_life") else [_life(section)]),
+        *_load(tables, section),
+        *_tokens(tables, section),
         section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
@@ -210,25 +212,36 @@ def _flows(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return money_lines(tables), [flows_html(tables), prices_html(tables)]
 
 
-def _load(section: MakeSection) -> list[Section]:
-    """What happens as requests come faster; only in runs that asked for it."""
-    return [
-        section("goodput", "Requests in time over the rate", "load_curve", "goodput", _load_curve),
-        section("latencies", "How latencies are spread", "latencies", "latencies"),
-    ]
+def _load(tables: Tables, section: MakeSection) -> list[Section]:
+    """How latencies are spread, and what happens as requests come faster; only in runs that have them."""
+    curve = section("goodput", "Requests in time over the rate", "load_curve", "goodput", _load_curve)
+    spread = section("latencies", "How latencies are spread", "latencies", "latencies")
+    return [each for each in (curve, spread) if not each.absent]
 
 
 def _load_curve(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.load_curve_html(tables)]
 
 
-def _life(section: MakeSection) -> Section:
-    """One request that was followed; only in runs that record requests."""
-    return section("life", "One request, token by token", "request_life", "life", _life_words)
+def _tokens(tables: Tables, section: MakeSection) -> list[Section]:
+    """What a token moves and takes, and one request token by token; only in runs that have them."""
+    return [
+        section(ident, heading, table, ident, fill)
+        for ident, heading, table, fill in (
+            ("traffic", "What a token moves through each memory", "traffic", _traffic),
+            ("floor", "Time per token over chips, down to its floor", "token_floor", _floor),
+            ("life", "One request, token by token", "request_life", lambda own: (life_sentences(own), [])),
+        )
+        if not is_absent(tables, table)
+    ]
 
 
-def _life_words(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
-    return life_sentences(tables), []
+def _traffic(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return traffic_sentences(tables), [traffic_html(tables)]
+
+
+def _floor(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return floor_sentences(tables), [floor_html(tables)]
 
 
 def _operations(section: MakeSection) -> list[Section]:

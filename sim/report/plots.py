@@ -33,6 +33,8 @@ from sim.report.rendering import Rendering
 from sim.report.shared_pictures import shared_pod_day as shared_pod_day
 from sim.report.story import failure_story as failure_story
 from sim.report.style import Panels, empty_panels, png_bytes, svg_text
+from sim.report.token_pictures import time_over_chips as time_over_chips
+from sim.report.token_pictures import traffic_by_level as traffic_by_level
 from sim.report.variants import opening, variants_of
 
 Draw = Callable[..., Panels]
@@ -51,6 +53,8 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "shared_day": ("shared_pod_day", "Two days of a pod that serves and trains", shared_pod_day),
     "goodput": ("load_curve", "Requests in time over the rate", goodput_over_load),
     "latencies": ("latencies", "How latencies are spread", latency_distributions),
+    "traffic": ("traffic", "Bytes and seconds of a token, by level of memory", traffic_by_level),
+    "floor": ("token_floor", "Time per token over chips, down to its floor", time_over_chips),
     "life": ("request_life", "One request, token by token", life_of_request),
     "measured_times": ("measured_times", "Computed beside measured times", errors_of_times),
     "models": ("passes", "Models by size", passes_over_models),

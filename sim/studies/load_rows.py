@@ -12,7 +12,7 @@ import numpy as np
 from sim.studies.load_curve import CurvePoint
 from sim.studies.serving import ServiceOutcome
 from workloads.requests import Requests
-from workloads.serving.measures import QueueVerdict
+from workloads.serving.measures import QueueVerdict, ServiceMeasures
 
 Row = dict[str, Any]
 STATUS = ("unfinished", "completed", "unfinished", "refused", "failed", "rejected", "timed_out", "cancelled")
@@ -28,8 +28,18 @@ def rows_of_load(outcome: ServiceOutcome) -> dict[str, list[Row]]:
     return {
         "requests": request_rows(outcome),
         "load_curve": [_curve_row(outcome, point) for point in outcome.curve],
-        "latencies": [row for point in outcome.curve if not point.is_knee for row in _latency_rows(outcome, point)],
+        "latencies": latency_rows(outcome),
     }
+
+
+def latency_rows(outcome: ServiceOutcome) -> list[Row]:
+    """Rows of the table `latencies`: of the load curve, without one of the service at its own load, all replicas up."""
+    curve = [(point.load, point.pooled) for point in outcome.curve if not point.is_knee]
+    if not curve:
+        capacity = outcome.section.replicas * outcome.own.capacity_per_s
+        load = outcome.rate_per_s / capacity if capacity > 0 else math.nan
+        curve = [(load, outcome.pooled(outcome.section.replicas))]
+    return [row for load, pooled in curve for row in _latency_rows(outcome, load, pooled)]
 
 
 def _curve_row(outcome: ServiceOutcome, point: CurvePoint) -> Row:
@@ -59,10 +69,9 @@ def _curve_row(outcome: ServiceOutcome, point: CurvePoint) -> Row:
     }
 
 
-def _latency_rows(outcome: ServiceOutcome, point: CurvePoint) -> list[Row]:
-    pooled = point.pooled
+def _latency_rows(outcome: ServiceOutcome, load: float, pooled: ServiceMeasures) -> list[Row]:
     kinds = {"ttft": pooled.ttft_s, "tpot": pooled.tpot_s, "itl": pooled.itl_s, "end_to_end": pooled.end_to_end_s}
-    common = {"service": outcome.section.name, "load": point.load}
+    common = {"service": outcome.section.name, "load": load}
     return [
         common | {"measure": name, "share": share, "seconds": seconds_of(share)}
         for name, seconds_of in kinds.items()

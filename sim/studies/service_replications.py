@@ -37,7 +37,11 @@ def group_of(
 
     def dealt(service: ServiceOutcome) -> ServiceOutcome:
         steady = tuple(windows[number::groups] for windows in service.steady)
-        return replace(service, steady=steady, losses=service.losses[number::groups] or service.losses)
+        tokens = service.tokens
+        if tokens is not None:
+            tokens = replace(tokens, traffic=tokens.traffic[number::groups] or tokens.traffic)
+        losses = service.losses[number::groups] or service.losses
+        return replace(service, steady=steady, losses=losses, tokens=tokens)
 
     own = replicas
     if replicas is not None and len(replicas.time_us) > 1:

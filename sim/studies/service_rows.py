@@ -17,7 +17,7 @@ from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.replicas import ReplicaTimes
 from sim.studies.load_rows import rows_of_load
 from sim.studies.serving import ServiceOutcome, ServingOutcome
-from sim.studies.token_rows import rows_of_tokens
+from sim.studies.token_rows import rows_of_tokens, token_measures
 from sim.studies.windows import SteadyWindow
 from topology.fabric import Fabric
 from workloads.serving import fields
@@ -35,11 +35,14 @@ S_PER_DAY = 86_400.0
 HIGHER = (
     "tokens_in_time", "slo_attainment", "tokens_per_s", "requests_per_s", "capacity_requests_per_s",
     "replicas_up_mean", "all_replicas_up", "queue_stable", "goodput_rate_requests_per_s", "prefix_hit_share",
+    "tokens_per_chip_s",
 )  # fmt: skip
 LOWER = (
     "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s", "end_to_end_p50_s",
     "end_to_end_p99_s", "chip_s_per_token_in_time", "losses_per_day", "tokens_missed_per_loss",
     "requests_caught_per_loss", "tokens_recomputed_per_loss", "queue_backlogged", "queue_overloaded",
+    "rejected_share", "timed_out_share", "cancelled_share", "retries_per_request", "on_chip_bytes_per_token",
+    "hbm_bytes_per_token", "link_bytes_per_token", "network_bytes_per_token",
 )  # fmt: skip
 """Measures by which way is an improvement; for what is not named, neither is."""
 
@@ -209,6 +212,9 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
     chips = section.replicas * section.shape().chips
     tokens_s = offered_tokens_per_s * in_time.value
     found["chip_s_per_token_in_time"] = Estimate(value=chips / tokens_s if tokens_s > 0 else math.inf)
+    found["tokens_per_chip_s"] = weighted.mean_of(lambda window: window.tokens_per_s / chips)
+    found |= token_measures(outcome)
+    found |= _client_measures(weighted)
     found |= _loss_measures(weighted)
     for verdict in QueueVerdict:
         found[f"queue_{verdict.value}"] = Estimate(value=_verdict_share(weighted, verdict))
@@ -236,6 +242,22 @@ def _memory_measures(weighted: Weighted) -> dict[str, Estimate]:
     if swaps_or_tiers(section):
         found["host_link_bytes_per_token"] = weighted.mean_of(lambda window: window.measures.host_link_bytes_per_token)
     return found
+
+
+def _client_measures(weighted: Weighted) -> dict[str, Estimate]:
+    """What became of requests whose clients do not wait for ever, or that a limit turns away, of those offered."""
+    if not weighted.outcome.section.has_clients:
+        return {}
+
+    def per_offered(count: Callable[[ServiceMeasures], int]) -> Estimate:
+        return weighted.mean_of(lambda window: count(window.measures) / max(window.measures.offered, 1))
+
+    return {
+        "rejected_share": per_offered(lambda measures: measures.count("rejected")),
+        "timed_out_share": per_offered(lambda measures: measures.count("timed_out")),
+        "cancelled_share": per_offered(lambda measures: measures.count("cancelled")),
+        "retries_per_request": per_offered(lambda measures: measures.count("attempts") - measures.requests_in_ledger),
+    }
 
 
 def _loss_measures(weighted: Weighted) -> dict[str, Estimate]:

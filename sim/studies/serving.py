@@ -16,6 +16,7 @@ from sim.studies.lives import RequestLife, request_life, request_of_longest_gap
 from sim.studies.load_curve import CurvePoint, load_curve_points
 from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, offered_rate_per_s
 from sim.studies.story import Story, tell_story
+from sim.studies.token_costs import TRAFFIC_WINDOWS, TokenCosts, token_costs, traffic_window
 from sim.studies.windows import (
     LossWindow,
     SteadyWindow,
@@ -38,7 +39,8 @@ class ServiceOutcome:
     """All that was simulated of one service, whatever the fabric.
 
     `steady[m - 1]` holds the windows with m replicas up, one per repetition; `ladder` the calibrations by slice size;
-    `life` the recorded request with the longest gap between two tokens, where requests are recorded.
+    `life` the recorded request with the longest gap between two tokens, where requests are recorded; `tokens` what a
+    token moves through each memory.
     """
 
     section: ServiceSection
@@ -51,6 +53,7 @@ class ServiceOutcome:
     curve: tuple[CurvePoint, ...]
     stories: tuple[Story, ...]
     life: RequestLife | None = None
+    tokens: TokenCosts | None = None
 
     def pooled(self, replicas: int) -> ServiceMeasures:
         """Measures of all windows with `replicas` (at least 1) up."""
@@ -135,6 +138,8 @@ def _simulate(
         advance(1, f"{section.name}: windows around losses")
     told = request_of_longest_gap(steady[-1][0].token_ns)
     lives = list(map_tasks(executor, request_life, [] if told is None else [(scenario, task(0), told)]))
+    repetitions = range(min(windows.replications, TRAFFIC_WINDOWS))
+    traffic = list(map_tasks(executor, traffic_window, [(scenario, task(number)) for number in repetitions]))
     stories = list(map_tasks(executor, tell_story, [(scenario, task(0), fabric) for fabric in STORY_FABRICS]))
     at_capacity = list(map_tasks(executor, ladder_window, [(scenario, index, each) for each in ladder]))
     return ServiceOutcome(
@@ -148,4 +153,5 @@ def _simulate(
         curve=load_curve_points(scenario, index, own, executor, advance),
         stories=tuple(stories),
         life=lives[0] if lives else None,
+        tokens=token_costs(scenario, section, ladder, traffic),
     )

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from workloads.catalogue.chip import Interconnect
@@ -33,25 +35,54 @@ def times(traffic: Bytes, factor: Floats) -> Bytes:
     return {level: {kind: value * factor for kind, value in kinds.items()} for level, kinds in traffic.items()}
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Work:
+    """What passes carry; arrays of one shape. `tokens` go through the layers, `logits` of them through the unembedding.
+
+    `sequences` get a token. `cache_reads` tokens of cache come from HBM, `near_reads` from on-chip memory (more, where
+    the stack reads them once per query head). `attention_bytes`: of attention over prompts, beside the cache.
+    """
+
+    tokens: Tokens
+    logits: Tokens
+    sequences: Tokens
+    cache_reads: Floats
+    near_reads: Floats
+    attention_bytes: Floats
+
+
 def traffic_of_pass(
     replica: ReplicaCosts, layout: Layout, sequences: Tokens, length: Tokens, attended: Floats, *, prompt: bool
 ) -> Bytes:
     """Bytes by level and kind of one pass; `attended`: tokens of cache that each sequence of a decode reads."""
     tokens = np.asarray(sequences * length if prompt else sequences)
-    logits = tokens if prompt and replica.constants.all_logits else sequences
+    reads = tokens.astype(np.float64) if prompt else sequences * attended
+    work = Work(
+        tokens=tokens,
+        logits=tokens if prompt and replica.constants.all_logits else sequences,
+        sequences=sequences,
+        cache_reads=reads,
+        near_reads=reads * (1.0 if prompt else replica.kv_reads_per_value),
+        attention_bytes=prompt_attention_bytes(replica, sequences, length) if prompt else np.zeros(tokens.shape),
+    )
+    return traffic_of_work(replica, layout, work, prompt=prompt)
+
+
+def traffic_of_work(replica: ReplicaCosts, layout: Layout, work: Work, *, prompt: bool) -> Bytes:
+    """Bytes by level and kind of passes; `prompt`: they carry prompt tokens, beside decodes perhaps."""
+    tokens = work.tokens
     held = replica.model.kv_bytes_per_token(replica.kv_value_bytes) * replica.kv_replication
     written = held * tokens.astype(np.float64)
-    read = written if prompt else held * sequences * attended
     hbm: Kinds = {
         "weights": np.zeros(tokens.shape),
-        "kv_read": read,
+        "kv_read": held * work.cache_reads,
         "kv_written": written,
-        "activations": replica.chips * replica.elementwise_bytes(layout, tokens),
+        "activations": replica.chips * replica.elementwise_bytes(layout, tokens) + work.attention_bytes,
     }
     near: Kinds = {name: np.zeros(tokens.shape) for name in ("weights", "activations")}
     outer, inner = replica.shares(layout)
     for matrix in replica.model.matrices:
-        rows = np.asarray((logits if matrix.part is Part.EMBEDDING else tokens), dtype=np.float64)
+        rows = np.asarray((work.logits if matrix.part is Part.EMBEDDING else tokens), dtype=np.float64)
         hbm["weights"] = hbm["weights"] + replica.read_bytes(matrix, rows.astype(np.int64))
         into, out = (outer, inner) if matrix.outgoing else (inner, outer)
         wide = matrix.rows * replica.chips / into + matrix.columns * replica.chips / out
@@ -59,20 +90,18 @@ def traffic_of_pass(
         near["weights"] = near["weights"] + matrix.active_parameters * replica.weight_value_bytes * np.ceil(rows / TILE)
         tiles = matrix.layers * matrix.used * matrix.rows * np.ceil(matrix.columns / TILE)
         near["activations"] = near["activations"] + BF16_BYTES * rows * tiles
-    if prompt:
-        hbm["activations"] = hbm["activations"] + _prompt_attention(replica, sequences, length)
-    repeated = read * (1.0 if prompt else replica.kv_reads_per_value)
+    repeated = held * work.near_reads
     found: Bytes = {"hbm": hbm, **_links(replica, layout, tokens, prompt=prompt)}
     levels = replica.chip.on_chip
     if levels:
         found[levels[0].name.lower()] = {**near, "kv_read": repeated, "kv_written": written}
     if len(levels) > 1 and replica.chip.interconnect is Interconnect.SWITCH:
         found[levels[-1].name.lower()] = {**hbm, "kv_read": repeated}
-    numbers = TOKEN_NUMBER_BYTES * ((tokens if prompt else sequences) + sequences).astype(np.float64)
+    numbers = TOKEN_NUMBER_BYTES * (tokens + work.sequences).astype(np.float64)
     return {**found, "host_link": {"activations": numbers}}
 
 
-def _prompt_attention(replica: ReplicaCosts, sequences: Tokens, length: Tokens) -> Floats:
+def prompt_attention_bytes(replica: ReplicaCosts, sequences: Tokens, length: Tokens) -> Floats:
     """Bytes of attention over prompts beside the cache: tiled by the on-chip size, or scores through HBM."""
     model, constants = replica.model, replica.constants
     each = np.empty(length.shape)
