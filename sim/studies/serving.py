@@ -16,7 +16,7 @@ from sim.studies.lives import RequestLife, request_life, request_of_longest_gap
 from sim.studies.load_curve import CurvePoint, load_curve_points
 from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, offered_rate_per_s
 from sim.studies.story import Story, tell_story
-from sim.studies.token_costs import TRAFFIC_WINDOWS, TokenCosts, token_costs, traffic_window
+from sim.studies.token_costs import TRAFFIC_WINDOWS, TokenCosts, costs_of_tokens, traffic_window
 from sim.studies.windows import (
     LossWindow,
     SteadyWindow,
@@ -153,5 +153,5 @@ def _simulate(
         curve=load_curve_points(scenario, index, own, executor, advance),
         stories=tuple(stories),
         life=lives[0] if lives else None,
-        tokens=token_costs(scenario, section, ladder, traffic),
+        tokens=costs_of_tokens(scenario, section, ladder, traffic),
     )

@@ -98,7 +98,7 @@ def slices_of_service(
     return tuple(found)
 
 
-def token_costs(
+def costs_of_tokens(
     scenario: Scenario, section: ServiceSection, ladder: Sequence[Calibration], traffic: Sequence[ServedTraffic]
 ) -> TokenCosts | None:
     """All of it for one service; `traffic` by repetition. None where no window made a token."""
