@@ -34,7 +34,6 @@ from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
 from sim.report.shared_tables_html import shared_pod_html, shared_waits_html
 from sim.report.shared_words import shared_pod_sentences
-from sim.report.token_words import life_sentences
 from sim.report.token_html import floor_html, traffic_html
 from sim.report.token_words import floor_sentences, life_sentences, traffic_sentences
 from sim.report.variants import Variant, opening, shown_variants
