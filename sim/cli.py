@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import secrets
 import signal
 import sys
 from collections.abc import Sequence
@@ -223,6 +224,24 @@ def read_log(
     from sim.cli_log import log_command
 
     return log_command(file, log_format, components, window, tuple(causes or ()), as_json)
+
+
+@app.command("swarm")
+def play_swarm(
+    runs: Annotated[int, typer.Option("--runs", min=1, max=1_000_000, metavar="N", help="How many random pods.")] = 100,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, max=2**53, metavar="S", help="Of the first; drawn if left out."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Play random pods with every invariant checked; print what breaks and how to replay it."""
+    from sim.swarm import swarm_command
+
+    return swarm_command(runs, secrets.randbelow(10**9) if seed is None else seed, workers, as_json)
 
 
 @app.command("report")
