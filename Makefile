@@ -12,7 +12,7 @@ UPDATE ?=
 OWN_LOG = $(if $(LOG),--set sweep.failures.host.availability=null --set failures.host=null --set failures.log.path=$(abspath $(LOG)))
 OWN_REQUESTS = $(if $(REQUESTS),--set serving.services.1.requests.kind=trace --set serving.services.1.requests.path=$(abspath $(REQUESTS)))
 
-.PHONY: run test test-slow check baselines bench wheel format clean
+.PHONY: run test test-slow check baselines validation bench wheel format clean
 
 run: $(VENV)/.core
 	$(BIN)/opticube run $(SCENARIO) $(OWN_LOG) $(OWN_REQUESTS)
@@ -32,6 +32,11 @@ check: $(VENV)/.dev
 # the stored numbers of small scenarios; `make baselines UPDATE=--update` after a change that is meant
 baselines: $(VENV)/.dev
 	$(BIN)/opticube check smoke --baseline baselines/smoke.json $(UPDATE)
+
+# every published number beside ours: docs/validation.md (needs the real logs of ../shared/data; about a minute)
+validation: $(VENV)/.dev
+	$(BIN)/python -m tests.validation > docs/validation.md.new
+	mv docs/validation.md.new docs/validation.md
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m tests.bench

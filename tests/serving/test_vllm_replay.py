@@ -41,8 +41,7 @@ class Replay:
     record: RequestRecord
 
 
-@pytest.fixture(scope="module")
-def replay() -> Replay:
+def replayed() -> Replay:
     """The requests through the kernel, arrivals as they were."""
     trace = read_trace(shared_file("timings/vllm_rtx4090_llama31_8b_requests.jsonl"))
     requests, measured = trace.requests, trace.measured
@@ -64,6 +63,12 @@ def replay() -> Replay:
     later = requests.output_tokens - 1
     tpot_s = (end_to_end_s[0] - ttft_s[0]) / later, (end_to_end_s[1] - ttft_s[1]) / later
     return Replay(ttft_s=ttft_s, tpot_s=tpot_s, end_to_end_s=end_to_end_s, record=record)
+
+
+@pytest.fixture(scope="module")
+def replay() -> Replay:
+    """The replay, once."""
+    return replayed()
 
 
 @pytest.mark.parametrize(
