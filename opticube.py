@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from sim import Result, check_placement_policy, check_queue_policy, load, run, size_by_simulation, sweep
+from sim import Result, check_placement_policy, check_queue_policy, load, run, size_by_simulation, sweep, worth
 
-__all__ = ["Result", "check_placement_policy", "check_queue_policy", "load", "run", "size_by_simulation", "sweep"]
+__all__ = [
+    "Result",
+    "check_placement_policy",
+    "check_queue_policy",
+    "load",
+    "run",
+    "size_by_simulation",
+    "sweep",
+    "worth",
+]

@@ -15,17 +15,28 @@ if TYPE_CHECKING:
     from sim.simulation import run as run
     from sim.sizing import size_by_simulation as size_by_simulation
     from sim.sweeps import sweep as sweep
+    from sim.worths import worth as worth
 
 _HOME = {
     "load": "sim.simulation",
     "run": "sim.simulation",
     "size_by_simulation": "sim.sizing",
     "sweep": "sim.sweeps",
+    "worth": "sim.worths",
     "Result": "sim.result",
     "check_placement_policy": "sim.conformance",
     "check_queue_policy": "sim.conformance",
 }
-__all__ = ["Result", "check_placement_policy", "check_queue_policy", "load", "run", "size_by_simulation", "sweep"]
+__all__ = [
+    "Result",
+    "check_placement_policy",
+    "check_queue_policy",
+    "load",
+    "run",
+    "size_by_simulation",
+    "sweep",
+    "worth",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -23,6 +23,7 @@ import typer
 from sim.cli_checks import check_target, compare_runs
 from sim.cli_models import cost_of_pass, plan_replicas
 from sim.cli_pods import show_light, show_topology
+from sim.cli_whatif import worth_of_knobs
 from sim.exit_codes import ExitStatus, explain
 
 app = typer.Typer(
@@ -81,6 +82,9 @@ def run_scenario(
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on the workers of this dask scheduler.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
+    ideal: Annotated[
+        bool, typer.Option("--ideal", help="Also play it without each avoidable cause: some ten times the work.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Simulate scenarios and write a run folder for each."""
@@ -102,7 +106,7 @@ def run_scenario(
             from sim.cluster import open_cluster
 
             cluster = stack.enter_context(open_cluster(dask))
-        return run_command(scenarios, overrides or [], out, workers, resume, as_json, helper, cluster)
+        return run_command(scenarios, overrides or [], out, workers, resume, as_json, helper, cluster, ideal=ideal)
 
 
 @app.command("validate")
@@ -200,6 +204,7 @@ app.command("topology")(show_topology)
 app.command("cost")(cost_of_pass)
 app.command("plan")(plan_replicas)
 app.command("light")(show_light)
+app.command("worth")(worth_of_knobs)
 
 
 @app.command("log")

@@ -42,10 +42,13 @@ def run_command(
     as_json: bool,
     helper: Executor | None = None,
     cluster: Executor | None = None,
+    *,
+    ideal: bool = False,
 ) -> int:
     """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs.
 
-    `helper` is a process that draws the pictures; tasks run on `cluster` where there is one.
+    `helper` is a process that draws the pictures; tasks run on `cluster` where there is one; with `ideal`
+    every point is played without each avoidable cause too.
     """
     loaded = [load_scenario(name, overrides) for name in scenarios]
     places = _places(loaded, out, resume)
@@ -58,7 +61,7 @@ def run_command(
         result = (
             stored_result(place, scenario)
             if place is not None and finished
-            else _run_one(scenario, place, workers, resume, helper, cluster, quiet=as_json)
+            else _run_one(scenario, place, workers, resume, helper, cluster, quiet=as_json, ideal=ideal)
         )
         results.append(result)
         if finished and not as_json:
@@ -99,6 +102,7 @@ def _run_one(
     cluster: Executor | None,
     *,
     quiet: bool,
+    ideal: bool,
 ) -> Result:
     if not quiet:
         _print_configuration(scenario)
@@ -106,7 +110,9 @@ def _run_one(
         open_run_folder(place, scenario.name, resume=resume, scenario_yaml=resolved_yaml(scenario)) as folder,
         shown_progress(quiet) as progress,
     ):
-        return run_into(folder, scenario, workers=workers, executor=cluster, helper=helper, progress=progress)
+        return run_into(
+            folder, scenario, workers=workers, executor=cluster, helper=helper, ideal=ideal, progress=progress
+        )
 
 
 def _print_configuration(scenario: Scenario) -> None:

@@ -76,7 +76,7 @@ USES = (
 """Uses of chip-hours, in the order in which they are accounted (design: measures, section 2)."""
 
 SERVICE_UNITS = {
-    "tokens_in_time": "1", "slo_attainment": "1", "tokens_per_s": "1/s", "requests_per_s": "1/s",
+    "request_mean_s": "s", "tokens_in_time": "1", "slo_attainment": "1", "tokens_per_s": "1/s", "requests_per_s": "1/s",
     "offered_requests_per_s": "1/s", "capacity_requests_per_s": "1/s", "load_of_capacity": "1",
     "replicas_up_mean": "replicas", "all_replicas_up": "1", "ttft_p50_s": "s", "ttft_p99_s": "s", "tpot_p50_s": "s",
     "tpot_p99_s": "s", "itl_p50_s": "s", "itl_p99_s": "s", "end_to_end_p50_s": "s", "end_to_end_p99_s": "s",

@@ -144,7 +144,7 @@ class PointRunner:
         """The services token by token; shared by all points that differ in nothing that a service sees."""
         if scenario.serving is None:
             return None
-        parts = scenario.model_dump(mode="json", include={"serving", "run", "recovery", "health"})
+        parts = scenario.model_dump(mode="json", include={"serving", "chips", "models", "run", "recovery", "health"})
         key = json.dumps(parts, sort_keys=True)
         if key not in self._services:
             self._services[key] = serving_study(scenario, self.executor, self.advance)

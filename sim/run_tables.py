@@ -307,6 +307,22 @@ FLOWS = TableSpec(
         Column("note", DType.TEXT, "", "how it is counted, why it is blank, or the mark and source of a price"),
     ),
 )
+IDEAL = TableSpec(
+    "ideal",
+    "fabric, host availability, measure and avoidable cause (`opticube run --ideal`)",
+    (
+        FABRIC,
+        HOST,
+        Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice, where it applies"),
+        Column("service", DType.TEXT, "", "service, where it applies"),
+        MEASURE,
+        UNIT,
+        Column("cause", DType.TEXT, "", "what is removed; `as it is` is the measure itself, the other rows change it"),
+        *IN_UNIT,
+        Column("ledger", DType.FLOAT, "see unit", "change by the ledger: all that is booked under it; blank: nothing"),
+        Column("n", DType.INT, "", "pairs behind the change"),
+    ),
+)
 SUMMARY_COLUMNS = (
     Column("scenario", DType.TEXT, "", "name of the scenario"),
     Column("point", DType.INT_OR_NONE, "", "number of the sweep point; blank where a row is about the whole run"),
@@ -355,6 +371,7 @@ SPECS = {
         MEASURED_TIMES,
         ERRORS_OF_TIMES,
         PASSES,
+        IDEAL,
         SUMMARY,
     )
 }

@@ -170,9 +170,10 @@ def _log_fits(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
 def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
     """A scenario must ask for something, and measure for a while."""
     study = scenario.study
-    if scenario.serving is None and all(getattr(study, name) is None for name in type(study).model_fields):
+    asked = [name for name in type(study).model_fields if name != "worth"]  # which compares what the others ask
+    if scenario.serving is None and all(getattr(study, name) is None for name in asked):
         what = "the scenario asks for nothing"
-        yield (), what, f"write `study:` with {', '.join(type(study).model_fields)}, or `serving:`"
+        yield (), what, f"write `study:` with {', '.join(asked)}, or `serving:`"
     warmup_us = round(scenario.run.warmup * US_PER_S)
     for name in ("availability", "delivered", "operations", "shared_pod"):
         part, path = getattr(study, name), ("study", name, "horizon")

@@ -152,6 +152,7 @@ SECTIONS = (
     ("study.passes.tables.N", "TimedTable", "N counts from 0."),
     ("study.passes.tables.N.rows.M", "TimedPass", "M counts from 0."),
     ("study.passes.grid", "PassGrid", ""),
+    ("study.worth", "WorthStudy", ""),
     ("jobs", "JobsSection", ""),
     ("jobs.streams.N", "JobStream", "N counts from 0."),
     ("jobs.log", "JobLogSection", ""),

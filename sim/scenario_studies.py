@@ -96,6 +96,14 @@ class SharedPodStudy(Section):
     """Independent runs; at least 2 give an interval."""
 
 
+class WorthStudy(Section):
+    """What single changes of the scenario are worth; `opticube worth SCENARIO` answers, `opticube run` does not."""
+
+    knobs: Annotated[dict[str, str], Field(min_length=1)]
+    """Changes by name, such as `{one more crew: repair.crews=+1}`: a value, a step (`+1`) or a factor (`x2`); several
+    keys of one change are separated by `;`."""
+
+
 class StudySection(Section):
     """Which questions are asked of the machine."""
 
@@ -113,8 +121,10 @@ class StudySection(Section):
     """Single passes of language models: against times of others, and over models, slices, batches and contexts."""
     shared_pod: SharedPodStudy | None = None
     """A pod that serves and trains, with the jobs of the section `jobs` beside replicas that follow demand."""
+    worth: WorthStudy | None = None
+    """What single changes are worth."""
 
 
 def asked_studies(study: StudySection) -> list[str]:
-    """Names of the studies that a scenario asks for."""
-    return [name for name in StudySection.model_fields if getattr(study, name) is not None]
+    """Names of the studies that a scenario asks for; `worth` compares what these measure."""
+    return [name for name in StudySection.model_fields if name != "worth" and getattr(study, name) is not None]

@@ -21,6 +21,7 @@ from sim.build import build_setup
 from sim.differences import difference_table
 from sim.effective import effective_settings
 from sim.executors import open_executor
+from sim.ideal import ideal_table
 from sim.input_files import input_digests
 from sim.points import PointResult, PointRunner, history_groups
 from sim.report.context import ReportContext, ServiceLimits
@@ -69,21 +70,23 @@ def run(
     workers: int | None = None,
     executor: Executor | None = None,
     resume: bool = False,
+    ideal: bool = False,
     progress: Progress | None = None,
 ) -> Result:
     """Run a scenario and return its `Result`; the result does not depend on `workers` or `executor`.
 
     `out` names the run folder to write; without it nothing is written. With `resume` an interrupted run in it goes on,
     and a finished one is read. Tasks run on `executor` (any `concurrent.futures.Executor`), else on `workers` processes
-    (one per core; 1 means in this process).
+    (one per core; 1 means in this process). With `ideal` every point is played again without each avoidable cause
+    (table `ideal`): some ten times the work.
     """
     if out is None:
-        return _run(scenario, None, workers, executor, progress)
+        return _run(scenario, None, workers, executor, progress, ideal=ideal)
     place, scenario_yaml = Path(out), resolved_yaml(scenario)
     if resume and is_finished(place, scenario_yaml):
         return stored_result(place, scenario)
     with open_run_folder(place, scenario.name, resume=resume, scenario_yaml=scenario_yaml) as folder:
-        return run_into(folder, scenario, workers=workers, executor=executor, progress=progress)
+        return run_into(folder, scenario, workers=workers, executor=executor, ideal=ideal, progress=progress)
 
 
 def run_into(
@@ -93,6 +96,7 @@ def run_into(
     workers: int | None = None,
     executor: Executor | None = None,
     helper: Executor | None = None,
+    ideal: bool = False,
     progress: Progress | None = None,
 ) -> Result:
     """Run into an open folder: finished points are taken from it, tables, manifest and report are written to it.
@@ -101,7 +105,7 @@ def run_into(
     """
     from sim.report.write import write_report
 
-    result = _run(scenario, folder, workers, executor, progress)
+    result = _run(scenario, folder, workers, executor, progress, ideal=ideal)
     folder.write_tables(result.tables)
     folder.write_timeline(result.timeline)
     write_report(folder.path, result.tables, result.context, workers=workers, helper=helper)
@@ -131,6 +135,8 @@ def _run(
     workers: int | None,
     executor: Executor | None,
     progress: Progress | None,
+    *,
+    ideal: bool,
 ) -> Result:
     began = time.monotonic()
     points = expand(scenario)
@@ -140,7 +146,10 @@ def _run(
         pool = stack.enter_context(open_executor(workers)) if executor is None else executor
         runner = PointRunner(executor=pool, advance=counter.advance)
         results = _run_points(points, runner, folder)
+        removed = ideal_table(points, pool, counter.advance) if ideal else None
     tables = _joined(scenario, results)
+    if removed is not None:
+        tables = {name: removed if name == "ideal" else tables[name] for name in SPECS if name in {*tables, "ideal"}}
     return _result(scenario, points, results, tables, time.monotonic() - began)
 
 

@@ -16,6 +16,7 @@ from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.flows import flows_html, prices_html
 from sim.report.html_tables import HtmlTable
+from sim.report.ideal_words import ideal_html
 from sim.report.money_words import money_lines
 from sim.report.operations_tables import (
     differences_html,
@@ -91,6 +92,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
         *([] if is_absent(tables, "shared_pod") else _shared_pod(section)),
+        *([] if is_absent(tables, "ideal") else [section("ideal", "Avoidable causes", "ideal", "", _ideal)]),
         section("flows", "Four flows", "flows", "", _flows),
         *_passes(section, tables),
     ]
@@ -205,6 +207,10 @@ def _ledgers(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
 
 def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.chip_hours_html(tables)]
+
+
+def _ideal(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [], [ideal_html(tables)]
 
 
 def _flows(tables: Tables) -> tuple[list[str], list[HtmlTable]]:

@@ -89,14 +89,21 @@ def availability_table_text(tables: Tables, *, width: int = 100) -> str:
 
 def table_texts(tables: Tables) -> list[str]:
     """The tables that the terminal prints: availability, pods in operation and shared, passes, where there are some."""
-    if all(is_absent(tables, name) for name in ("operations", "large_job", "shared_pod", "measured_times", "passes")):
+    others = ("operations", "large_job", "shared_pod", "measured_times", "passes", "ideal")
+    if all(is_absent(tables, name) for name in others):
         return [availability_table_text(tables)]
     shown, left = shown_variants(tables)
-    makers = (operations_table_text, shared_pod_text, large_job_text, measured_times_text, grid_text)
+    makers = (operations_table_text, shared_pod_text, large_job_text, measured_times_text, grid_text, _causes_text)
     told = [(label, text) for label, own in shown for text in (maker(own) for maker in makers) if text]
     texts = [f"{opening(label)}{text}" for label, text in told]
     first = [] if is_absent(tables, "availability") else [availability_table_text(tables)]
     return [*first, *texts, *([left] if left else [])]
+
+
+def _causes_text(tables: Tables) -> str:
+    from sim.report.ideal_words import ideal_text  # which takes the page's tables, which take this module
+
+    return ideal_text(tables)
 
 
 def _one_table_text(tables: Tables, *, width: int) -> str:

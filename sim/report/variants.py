@@ -32,6 +32,7 @@ _PLACES = {
     "job_profiles": ["fabric", "host_availability", "profile"],
     "failures_felt": ["fabric", "host_availability", "kind"],
     "promise_months": ["fabric", "host_availability", "month"],
+    "ideal": ["fabric", "host_availability", "slice_chips", "service", "measure", "cause"],
     "flows": ["fabric", "host_availability", "flow", "slice_chips", "service", "measure"],
     "errors_of_times": ["group"],
     "passes": ["label"],

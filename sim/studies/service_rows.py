@@ -38,8 +38,8 @@ HIGHER = (
     "tokens_per_chip_s",
 )  # fmt: skip
 LOWER = (
-    "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s", "end_to_end_p50_s",
-    "end_to_end_p99_s", "chip_s_per_token_in_time", "losses_per_day", "tokens_missed_per_loss",
+    "request_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s",
+    "end_to_end_p50_s", "end_to_end_p99_s", "chip_s_per_token_in_time", "losses_per_day", "tokens_missed_per_loss",
     "requests_caught_per_loss", "tokens_recomputed_per_loss", "queue_backlogged", "queue_overloaded",
     "rejected_share", "timed_out_share", "cancelled_share", "retries_per_request", "on_chip_bytes_per_token",
     "hbm_bytes_per_token", "link_bytes_per_token", "network_bytes_per_token",
@@ -198,6 +198,7 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
         "all_replicas_up": mean_estimate(weighted.weights[:, -1]),
         "batch_mean": weighted.mean_of(lambda window: window.measures.batch_mean),
         "kv_occupancy": weighted.mean_of(lambda window: window.measures.kv_occupancy),
+        "request_mean_s": _request_mean(weighted),
     }
     for name, histogram in (
         ("ttft", fields.H_TTFT),
@@ -258,6 +259,15 @@ def _client_measures(weighted: Weighted) -> dict[str, Estimate]:
         "cancelled_share": per_offered(lambda measures: measures.count("cancelled")),
         "retries_per_request": per_offered(lambda measures: measures.count("attempts") - measures.requests_in_ledger),
     }
+
+
+def _request_mean(weighted: Weighted) -> Estimate:
+    """Mean seconds of a request while a replica is up: the sum of the ledger."""
+    up = 1.0 - float(weighted.mean_weights[0])
+    if up <= 0:
+        return Estimate(value=math.nan)
+    whole = weighted.mean_of(lambda window: sum(window.measures.ledger_s_per_request().values()))
+    return _estimate(whole.value / up, _half(whole) / up, whole.n)
 
 
 def _loss_measures(weighted: Weighted) -> dict[str, Estimate]:

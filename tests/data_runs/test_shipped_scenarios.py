@@ -33,6 +33,10 @@ SHORTER = {
         "serving.windows={requests: 1000, replications: 2, losses: 2}",
     ],
     "smoke": [],
+    "worth": [
+        "study.availability.replications=4", "study.availability.horizon=90 d", "study.delivered.horizon=30 d",
+        "serving.windows={requests: 500, replications: 2, losses: 1}",
+    ],
 }  # fmt: skip
 """Overrides that keep a run to some seconds."""
 IN_OPERATION = {

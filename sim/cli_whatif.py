@@ -1,0 +1,39 @@
+"""Commands about changes of a scenario, as the command line sees them; what they do is imported when called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Scenario = Annotated[
+    str, typer.Argument(help="A scenario file, or the name of a shipped scenario.", show_default=False)
+]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as run.seed=7. Repeatable.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
+]
+
+
+def worth_of_knobs(
+    scenario: Scenario,
+    knobs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--knob",
+            metavar="KEY=VALUE",
+            help="A change: a value, a step (repair.crews=+1) or a factor (recovery.circuits=x0.1); several keys of "
+            "one change are separated by `;`. Repeatable; those of `study.worth` if left out.",
+        ),
+    ] = None,
+    overrides: Overrides = None,
+    workers: Workers = None,
+    as_json: AsJson = False,
+) -> int:
+    """What each change of a scenario is worth, on the same draws, largest first."""
+    from sim.cli_worth import worth_command
+
+    return worth_command(scenario, overrides or [], knobs or [], workers, as_json)
