@@ -18,8 +18,13 @@ FLOW_WORDS = {
     "fault": "fault: how far one reaches, and for how long",
     "cost": "cost: what it takes, and what it comes to",
 }
+BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 FIGURE_WORDS = {
     "memory_bound_share": "request time at the memory bound",
+    "on_chip_bytes_per_token": "bytes per token, on the chip",
+    "hbm_bytes_per_token": "bytes per token, chips' memory",
+    "link_bytes_per_token": "bytes per token, links between chips",
+    "network_bytes_per_token": "bytes per token, network",
     "arrival_to_slice_s": "arrival to first slice",
     "fragmentation": "free chips that a waiting job can not use",
     "chips_fragmented_share": "chips in no whole slice",
@@ -49,6 +54,9 @@ def value_words(value: float, unit: str) -> str:
         return seconds(value)
     if unit in ("USD", "W") and value >= 1e6:
         return f"{number(value / 1e6)} {'million USD' if unit == 'USD' else 'MW'}"
+    if unit == "byte":
+        scale, name = next((each for each in BYTES if value >= each[0]), (1.0, "byte"))
+        return f"{number(value / scale)} {name}"
     if unit == "W" and value >= 1e3:
         return f"{number(value / 1e3)} kW"
     return f"{number(value)} {unit}" if unit in ("USD", "W", "USD/kWh", "USD/year") else number(value)

@@ -24,6 +24,8 @@ Rows = Mapping[str, Sequence[Row]]
 
 MEMORY_BOUND = ("weights", "own_kv_reads", "others_kv_reads")
 """Categories of the ledger of requests in which the memory of the chips is what is waited for."""
+BYTES_BY_LEVEL = ("on_chip_bytes_per_token", "hbm_bytes_per_token", "link_bytes_per_token", "network_bytes_per_token")
+"""Measures of services: what a token moves, level by level."""
 TAKEN_BY_FAILURES = (
     Use.DOWN, Use.STRANDED, Use.LOST, Use.DETECTING, Use.EVICTING, Use.WAITING, Use.RECONFIGURING, Use.PREFLIGHT,
     Use.RESTORING,
@@ -109,6 +111,11 @@ def _information(point: _Point) -> Iterator[Row]:
         share = sum(row["share"] for row in rows if row["category"] in MEMORY_BOUND) if rows else None
         note = "reading weights, own and others' KV cache" if rows else "no replica is ever up"
         yield _row("memory_bound_share", "1", share, note, service=service)
+        for measure in BYTES_BY_LEVEL:
+            found = point.service_row(service, measure)
+            if found is not None:
+                bounds = {name: found[name] for name in ("ci_low", "ci_high")}
+                yield _row(measure, "byte", found["value"], "per token of an answer", service=service, **bounds)
 
 
 # Resource: from the arrival of a job to its slice, and what is free but of no use -------------------------------------
