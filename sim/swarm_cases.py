@@ -72,7 +72,7 @@ QUIET_US, HORIZON_US = 2 * DAY_US, 40 * DAY_US
 """When failures stop, and by when every job must have finished."""
 
 
-def draws(pod: AnyPod, seed: int, hours: dict[ComponentKind, tuple[float, float]]) -> list[Lives]:
+def lives_of(pod: AnyPod, seed: int, hours: dict[ComponentKind, tuple[float, float]]) -> list[Lives]:
     """Lives of all components of the named kinds, exponential: (mean life, mean repair) in hours."""
     streams, counts = Streams(seed, 0), component_counts(pod)
     return [
@@ -92,7 +92,7 @@ def draws(pod: AnyPod, seed: int, hours: dict[ComponentKind, tuple[float, float]
 
 def finite_case(number: int) -> dict[str, Any]:
     """Failures stop after two days, and every job that fits has the time to finish."""
-    rng = np.random.default_rng(number)
+    rng = Streams(number, 0).generator("swarm")
 
     def one(*of: Any) -> Any:
         return of[int(rng.integers(len(of)))]
@@ -104,7 +104,7 @@ def finite_case(number: int) -> dict[str, Any]:
     if isinstance(pod, Pod):
         failing = {kind: LIFE_H[kind] for kind in KINDS if rng.random() < 0.6}
     sources: list[Source] = []
-    for lives in draws(pod, number, failing):
+    for lives in lives_of(pod, number, failing):
         drawn = draw_outages(lives, QUIET_US)
         sources.append(replace(drawn, horizon_us=HORIZON_US, end_us=np.minimum(drawn.end_us, QUIET_US)))
     sizes = [chips for chips in (2, 4, 16, 32, 64, 64, 128, 128, 192, 256, 512) if chips <= pod.hosts * 4]
@@ -142,7 +142,7 @@ def finite_case(number: int) -> dict[str, Any]:
 
 def all_troubles(number: int, pod: Pod) -> dict[str, Any]:
     """Arguments that put all that can go wrong into a case of three days."""
-    rng = np.random.default_rng([number, 1])
+    rng = Streams(number, 0).generator("swarm troubles")
     often = 1 / (200 * 3600)
 
     def maybe(what: Any) -> Any:
@@ -152,7 +152,7 @@ def all_troubles(number: int, pod: Pod) -> dict[str, Any]:
     cubes, switches = Rolling(every=2 * 86400, length=1800, notice=600), Rolling(every=2 * 86400, length=900, notice=60)
     return {
         "horizon_us": 3 * DAY_US,
-        "sources": draws(pod, number, {kind: LIFE_H[kind] for kind in KINDS if rng.random() < 0.6}),
+        "sources": lives_of(pod, number, {kind: LIFE_H[kind] for kind in KINDS if rng.random() < 0.6}),
         "health": HealthPolicy(
             false_alarms=maybe(FalseAlarms(rate=often)), preflight=maybe(preflight),
             screening=maybe(Screening(every=7200)),
@@ -176,7 +176,7 @@ def all_troubles(number: int, pod: Pod) -> dict[str, Any]:
 def crowded_case(number: int) -> dict[str, Any]:
     """A case on a cabled pod of eight cubes with thirty jobs at once, moved for each other at the first occasion."""
     pod = Pod(cubes=8, grid=(1, 2, 4))
-    rng = np.random.default_rng([number, 2])
+    rng = Streams(number, 0).generator("swarm crowd")
     sizes = (16, 32, 64, 64, 64, 128, 128, 256)
     jobs = [
         make_job(
@@ -191,7 +191,7 @@ def crowded_case(number: int) -> dict[str, Any]:
         "pod": pod,
         "fabric": (Fabric.STATIC_CONTIGUOUS, Fabric.STATIC_ALIGNED)[number % 2],
         "jobs": sorted(jobs, key=lambda job: (job.arrival_us, job.id)),
-        "sources": draws(pod, number, {kind: LIFE_H[kind] for kind in kinds}),
+        "sources": lives_of(pod, number, {kind: LIFE_H[kind] for kind in kinds}),
         "spares": SPARES[number % 3 % 2],
         "defragmentation": MakeRoom(least_wait=0, least_gain=0),
         "checkpoint": FixedCheckpoints(interval=3600, save=300),
