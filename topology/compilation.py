@@ -22,7 +22,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.registry import cpu_target
 
-from topology.kernel_code import KernelCompiler, PartCompiler
+from topology.kernel_code import KernelCompiler, PartCompiler, without_literals
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -103,6 +103,7 @@ _PART: dict[str, Any] = {
     "_nrt": False,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    "no_rewrites": True,
     "pipeline_class": PartCompiler,
 }
 
@@ -115,15 +116,15 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 def compiled_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """As `compiled`, for the one entry of a kernel that makes no array: it reads and writes those that it is given.
 
-    Such code needs no reference counts, which cost some 6 ns per array and call: a kernel of many small functions over
-    a tuple of arrays runs more than ten times as fast. The whole kernel is translated to machine code at once.
+    Such code needs no reference counts. Its parts take their arrays as one `pinned` state, and the whole kernel is
+    translated to machine code at once.
     """
     return _compile(function, nogil=True, error_model="numpy", _nrt=False, pipeline_class=KernelCompiler)
 
 
 def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
     """A function that only a compiled kernel calls: merged into its callers, without wrapper and cache of its own."""
-    return cast("Callable[P, R]", numba.njit(forceinline=True, **_PART)(function))
+    return cast("Callable[P, R]", without_literals(numba.njit(forceinline=True, **_PART)(function)))
 
 
 def kernel_routine(function: Callable[P, R]) -> Callable[P, R]:
@@ -131,7 +132,7 @@ def kernel_routine(function: Callable[P, R]) -> Callable[P, R]:
 
     (numba hands `forceinline` down from the caller under compilation unless it is said here.)
     """
-    return cast("Callable[P, R]", numba.njit(forceinline=False, **_PART)(function))
+    return cast("Callable[P, R]", without_literals(numba.njit(forceinline=False, **_PART)(function)))
 
 
 class _DigestLocator:

@@ -3,7 +3,7 @@
 numba by itself optimises and translates every compiled function together with all that it calls: what stands at the
 bottom is worked on anew for each function above it (three quarters of the time that the token kernel took to compile).
 The parts of a kernel are called by that kernel only. So their code is left as it was lowered, and the one entry gathers
-it, hides it from everything else (LLVM then drops arguments that are not used), optimises and translates it once.
+it, hides it from everything else, optimises and translates it once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.typed_passes import NativeLowering
+from numba.core.dispatcher import Dispatcher
+from numba.core.typed_passes import InlineOverloads, NativeLowering
+from numba.core.types import unliteral
+from numba.core.untyped_passes import InlineClosureLikes
 
 _dynfunc: Any = import_module("numba._dynfunc")  # compiled, without declarations
 
 
 class _PartLibrary(JITCodeLibrary):
     """The code of one part, as it was lowered."""
+
+    is_routine = False
 
     def finalize(self) -> None:
         """Link, optimise and translate nothing: the entry does."""
@@ -31,6 +36,8 @@ class _PartLibrary(JITCodeLibrary):
         for function in module.functions:
             if not function.is_declaration:
                 function.linkage = "linkonce_odr"
+                if self.is_routine:
+                    function.add_function_attribute("noinline")
         return module
 
 
@@ -54,7 +61,9 @@ class _KernelLibrary(JITCodeLibrary):
         for function in self._final_module.functions:
             if function.linkage.name == "linkonce_odr":
                 function.linkage = "internal"
-        super()._optimize_final_module()
+        # once: numba's cheaper passes before make counts of references meet, and a kernel has none; its loops are short
+        manager, builder = self._codegen._module_pass_manager(loop_vectorize=False)
+        manager.run(self._final_module, builder)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -64,6 +73,7 @@ class _PartLowering(NativeLowering):
     def run_pass(self, state: Any) -> bool:
         """Lower, and let other functions call what comes out; it has no address of its own."""
         state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.is_routine = not state.flags.forceinline
         state.flags.no_compile = True
         super().run_pass(state)
         lowered: Any = state["cr"]
@@ -86,7 +96,7 @@ class _KernelLowering(NativeLowering):
 
 
 def _passes(state: Any, lowering: type[NativeLowering]) -> Any:
-    """The passes of numba's own compiler, but for the last one."""
+    """The passes of numba's own compiler, without those that look for functions within functions; its own last one."""
     builder: Any = DefaultPassBuilder
     manager: Any = PassManager("kernel")
     for stage in (
@@ -95,7 +105,8 @@ def _passes(state: Any, lowering: type[NativeLowering]) -> Any:
         builder.define_nopython_lowering_pipeline(state),
     ):
         for step, what in stage.passes:
-            manager.add_pass(lowering if step is NativeLowering else step, what)
+            if step not in (InlineClosureLikes, InlineOverloads):
+                manager.add_pass(lowering if step is NativeLowering else step, what)
     manager.finalize()
     return manager
 
@@ -114,3 +125,12 @@ class KernelCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         """One list of passes (the name is numba's)."""
         return [_passes(self.state, _KernelLowering)]
+
+
+def without_literals(part: Any) -> Any:
+    """The same part, which is compiled once for whole numbers, not for each constant that it is called with too."""
+    if isinstance(part, Dispatcher):
+        dispatcher: Any = part
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: template(tuple(unliteral(arg) for arg in args), kws)
+    return part

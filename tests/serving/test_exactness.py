@@ -205,6 +205,15 @@ def test_plain_python_agrees() -> None:
     assert uncompiled_digests(0, 40) == compiled_digests(0, 40)
 
 
+def test_plain_python_reads_beside_no_array() -> None:
+    """Goal: compiled code, which does not check indices, reads nothing beside an array. Method: workloads of all kinds
+    in plain Python, over arrays that refuse an index below 0 or beyond the end."""
+    check = "from tests.serving.checked import check_indices; check_indices()"
+    draws = "draw_static_case draw_central_case draw_slo_aware_case draw_clients_case draw_pool_case"
+    for draw in f"{draws} draw_clients_prefix_case draw_swap_case draw_tier_case".split():
+        assert len(uncompiled_digests(0, 4, check, draw)) == 4
+
+
 def test_sums_for_own_reads_may_start_anew() -> None:
     """Goal: the sums behind own KV reads restart after many steps without a trace. Method: in plain Python they restart
     after every five steps; the digests stay."""

@@ -10,6 +10,7 @@ on from the same anchor. So every plan length gives the same run, down to the la
 from __future__ import annotations
 
 from topology.compilation import compiled_kernel, kernel_part, kernel_routine
+from topology.kernel_state import pinned
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of_next_step, is_over_length, most_blocks
 from workloads.serving.booking import elapsed_ns, last_step_by
@@ -224,18 +225,13 @@ def machine_event(s: State, verb: int, r: int, t: int, speed: float) -> None:
         close_at_horizon(s, t)
 
 
-@compiled_kernel
-def run_kernel(s: State, verb: int, r: int, until: int, speed: float) -> int:
-    """The one entry of the kernel: a verb of the machine, or V_RUN: advance all replicas to `until`.
+@kernel_routine
+def run_events(s: State, until: int) -> int:
+    """Advance all replicas to `until`: arrivals, clients and what the replicas do, in order of time.
 
-    Return DONE, or what is needed before the next call. AGAIN: the work of this call (`C_WORK`) is used up.
-    NEED_REQUESTS: the chunk is used up. NEED_ROOM: no slot is free. One entry means one compilation of everything and
-    one file in the cache; what calls `settle` is compiled with all of it once more, so only this function does.
+    Return as `run_kernel` does.
     """
     slot, common = s.slot, s.common
-    if verb != f.V_RUN:
-        machine_event(s, verb, r, until, speed)
-        return f.DONE
     replicas, router = common[f.C_REPLICAS], common[f.C_ROUTER]
     pools = common[f.C_PREFILLS] > 0
     by_state = router > f.ROUTE_ROUND_ROBIN or pools
@@ -254,7 +250,7 @@ def run_kernel(s: State, verb: int, r: int, until: int, speed: float) -> int:
             return f.NEED_ROOM
         routes = arrives or (i != f.NO_SLOT and slot[i, f.S_STATE] == f.AWAY)
         everyone = t == until or router == f.ROUTE_CENTRAL or (routes and by_state)
-        chosen = slot[i, f.S_ROW]
+        chosen = slot[max(i, 0), f.S_ROW]
         if routes and not by_state:
             chosen = choose_replica(s, s.request[row, f.Q_LUCK] if arrives else slot[i, f.S_LUCK], 0, 0)
         settle(s, 0 if everyone else chosen, replicas if everyone else chosen + 1, t)
@@ -278,3 +274,18 @@ def run_kernel(s: State, verb: int, r: int, until: int, speed: float) -> int:
             i = f.NO_SLOT
         if i != f.NO_SLOT:
             send(s, chosen, i, t)
+
+
+@compiled_kernel
+def run_kernel(s: State, verb: int, r: int, until: int, speed: float) -> int:
+    """The one entry of the kernel: a verb of the machine, or V_RUN: advance all replicas to `until`.
+
+    Return DONE, or what is needed before the next call. AGAIN: the work of this call (`C_WORK`) is used up.
+    NEED_REQUESTS: the chunk is used up. NEED_ROOM: no slot is free. One entry means one compilation of everything and
+    one file in the cache.
+    """
+    state = pinned(s)
+    if verb != f.V_RUN:
+        machine_event(state, verb, r, until, speed)
+        return f.DONE
+    return run_events(state, until)
