@@ -95,6 +95,9 @@ SERVICE_UNITS = {
 CLIENT_MEASURES = ("rejected_share", "timed_out_share", "cancelled_share", "retries_per_request")
 """Measures of services whose clients act, or that turn requests away."""
 
+BEST = "best"
+"""In a named combination of swept values: the value with which the measure is best."""
+
 OPERATIONS_MEASURES: dict[str, tuple[str, str | None]] = {
     "goodput": ("1", "higher"), "goodput_scheduling": ("1", "higher"), "goodput_runtime": ("1", "higher"),
     "goodput_program": ("1", "higher"), "utilisation": ("1", "higher"), "fragmentation": ("1", "lower"),

@@ -123,6 +123,29 @@ SERVICE_REPLICATIONS = TableSpec(
         Column("value", DType.FLOAT, "of the measure", "the measure from these alone; NaN: nothing to measure"),
     ),
 )
+EFFECTS = TableSpec(
+    "effects",
+    "combination of swept values, compared with the first of each on the same draws",
+    (
+        FABRIC,
+        HOST,
+        SERVICE,
+        MEASURE,
+        Column("name", DType.TEXT, "", "what the scenario calls the combination; empty where it does not"),
+        Column("changed", DType.INT, "", "how many swept values are not the first of theirs"),
+        Column("value", DType.FLOAT, "of the measure", "mean over replications"),
+        Column("ci_low", DType.FLOAT, "of the measure", "lower end of its 95 % t-interval"),
+        Column("ci_high", DType.FLOAT, "of the measure", "upper end"),
+        Column("ratio", DType.FLOAT, "1", "so many times the first combination; geometric mean of paired ratios"),
+        Column("ratio_low", DType.FLOAT, "1", "lower end of its paired 95 % t-interval; blank without variation"),
+        Column("ratio_high", DType.FLOAT, "1", "upper end"),
+        Column("one_by_one", DType.FLOAT, "1", "product of the ratios of its changes, each made alone"),
+        Column("interaction", DType.FLOAT, "log", "log of the ratio minus the sum of logs of the single changes"),
+        Column("interaction_low", DType.FLOAT, "log", "lower end of its paired 95 % t-interval"),
+        Column("interaction_high", DType.FLOAT, "log", "upper end"),
+        Column("replications", DType.INT, "", "pairs behind the ratio; fewer where a value is 0"),
+    ),
+)
 SLICE_SIZES = TableSpec(
     "slice_sizes",
     "service and slice shape, one replica of it alone",
@@ -347,6 +370,7 @@ SPECS = {
         CLIFF,
         SERVICES,
         SERVICE_REPLICATIONS,
+        EFFECTS,
         SLICE_SIZES,
         LEDGER,
         CHIP_HOURS,

@@ -31,6 +31,7 @@ from sim import (
     prices,
     scenario_clients,
     scenario_jobs,
+    scenario_memory,
     scenario_parts,
     scenario_passes,
     scenario_services,
@@ -115,7 +116,7 @@ class Scenario(Section):
 class Point:
     """One combination of a sweep: its number in order, the swept settings as written, and its scenario.
 
-    That scenario has no sweep and no expectations: these belong to the whole.
+    That scenario has no sweep, no expectations and no effects: these belong to the whole.
     """
 
     index: int
@@ -199,6 +200,7 @@ def _texts_of_fields() -> dict[str, dict[str, str]]:
         scenario_passes,
         scenario_jobs,
         scenario_clients,
+        scenario_memory,
         scenario_services,
         scenario_studies,
         own_catalogue,
@@ -270,6 +272,8 @@ def _points(document: Document, axes: Sequence[Axis]) -> Iterator[Point]:
         chosen = _with_settings(document, axes, choice)
         settings = {axis.key: axis.values[at] for axis, at in zip(axes, choice, strict=True)}
         data = {key: value for key, value in chosen.data.items() if key not in ("sweep", "expect")}
+        if isinstance(data.get("serving"), dict):
+            data["serving"] = {key: value for key, value in data["serving"].items() if key != "effects"}
         single = Document(chosen.source, data, chosen.places)
         try:
             scenario = _validated(single)

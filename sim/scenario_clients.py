@@ -48,6 +48,9 @@ class AdmissionSection(Section):
     """Most requests that wait or run at a replica."""
     predicted_ttft: PositiveSeconds | None = None
     """Early rejection: the longest predicted time to first token."""
+    within_capacity: bool = False
+    """Whether the service lets in no more requests per second than those of its replicas that are up can serve within
+    the limits, whatever the batching; the others are turned away, and missed. Else all come in, and queues grow."""
 
     def rule(self) -> Admission:
         """The same for the token kernel."""

@@ -161,6 +161,7 @@ SECTIONS = (
     ("serving", "ServingSection", ""),
     ("serving.windows", "WindowsSection", ""),
     ("serving.load_curve", "LoadCurveSection", ""),
+    ("serving.effects", "EffectsSection", ""),
     ("serving.services.N", "ServiceSection", "N counts from 0; `--set` also takes the service's name."),
     ("serving.services.N.requests.pairs", "LengthPairs", ""),
     ("serving.services.N.requests.sessions", "Sessions", ""),

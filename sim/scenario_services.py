@@ -161,6 +161,16 @@ class LoadCurveSection(Section):
     """Independent windows per load; at least 2 give an interval."""
 
 
+class EffectsSection(Section):
+    """What changes do alone and together: every combination of swept values against the first of each, paired."""
+
+    measure: str = "tokens_in_time"
+    """A measure of services, such as `tokens_in_time` or `goodput_rate_requests_per_s`."""
+    names: dict[str, dict[str, str | int | float]] = Field(default_factory=dict)
+    """Combinations that have a name: values of swept keys, such as `{poor cache: {data: paged, task: best}}`. `best`,
+    and a key left out, is the value with which the measure is best."""
+
+
 class SloSection(Section):
     """The promise to users: a request is in time when it meets both limits."""
 
@@ -378,5 +388,7 @@ class ServingSection(Section):
     """How much is simulated token by token."""
     load_curve: LoadCurveSection | None = None
     """Attainment, goodput and latencies over the load; left out, none are simulated."""
+    effects: EffectsSection | None = None
+    """How combinations of swept values compare with the first of each; left out, they are not compared."""
     services: Annotated[tuple[ServiceSection, ...], Field(min_length=1)]
     """The services; their slices share the pod."""

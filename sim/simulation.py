@@ -20,6 +20,7 @@ import pandas as pd
 from sim.build import build_setup
 from sim.differences import difference_table
 from sim.effective import effective_settings
+from sim.effects import effect_table
 from sim.executors import open_executor
 from sim.ideal import ideal_table
 from sim.input_files import input_digests
@@ -39,6 +40,7 @@ from sim.run_tables import SPECS
 from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.studies.availability import replication_count
 from sim.studies.draws import streams_digest
+from sim.studies.service_rows import LOWER
 from sim.summary import judge_expectations
 from sim.tables import text_of_setting
 from sim.timeline import chrome_trace
@@ -222,6 +224,12 @@ def _joined(scenario: Scenario, results: Sequence[PointResult]) -> dict[str, pd.
         differences = difference_table(tables["replications"])
         if differences is not None:
             tables["differences"] = differences
+    effects = None if scenario.serving is None else scenario.serving.effects
+    if effects is not None and "service_replications" in tables:
+        names = {name: {key: text_of_setting(value) for key, value in c.items()} for name, c in effects.names.items()}
+        better = "lower" if effects.measure in LOWER else "higher"
+        swept = {key: [text_of_setting(value) for value in values] for key, values in scenario.sweep.items()}
+        tables["effects"] = effect_table(tables["service_replications"], swept, effects.measure, better, names)
     return tables
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from sim.overrides import split_key, with_value
 from sim.quantities import AdviceError
-from sim.run_tables import SPECS
 from sim.scenario_faults import fault_at
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
@@ -97,6 +96,8 @@ def _problems(key: str, values: Any, sections: Sequence[str]) -> Iterator[tuple[
 
 
 def _level_problems(name: str, levels: dict[str, Any], sections: Sequence[str]) -> Iterator[tuple[KeyPath, str, str]]:
+    from sim.run_tables import SPECS  # here: tables take long to load, and few sweeps have levels
+
     taken = any(name in spec.names for spec in SPECS.values())
     if _NAME.fullmatch(name) is None or name in sections or taken:
         what = f"levels can not be named `{name}`, " + ("a column of tables" if taken else "a key or no plain word")

@@ -22,7 +22,7 @@ def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[
         *_idle_keys(scenario, points, results),
         *_hosts_up(scenario),
         *_jobs_left_out(results),
-        *_queues(results),
+        *_queues(points, results),
         *_part_of_a_day(points, results),
         *_losses_left_out(points, results),
         *_disagreements(results),
@@ -86,17 +86,19 @@ def _jobs_left_out(results: Sequence[PointResult]) -> Iterator[str]:
     yield from texts
 
 
-def _queues(results: Sequence[PointResult]) -> Iterator[str]:
-    """Services whose queue grows even with all replicas up."""
+def _queues(points: Sequence[Point], results: Sequence[PointResult]) -> Iterator[str]:
+    """Services whose queue grows even with all replicas up; not those that turn away what they can not serve."""
     seen: dict[str, None] = {}
-    for result in results:
+    for point, result in zip(points, results, strict=True):
+        services = () if point.scenario.serving is None else point.scenario.serving.services
+        sheds = [service.name for service in services if service.admission.within_capacity]
         table = result.tables.get("service", pd.DataFrame())
         if table.empty:
             continue
         loads = table[table["measure"] == "load_of_capacity"]
         for _, row in loads.iterrows():
             value: Any = row["value"]
-            if value >= 1.0:
+            if value >= 1.0 and row["service"] not in sheds:
                 seen[f"{row['service']}: overloaded, requests arrive at {value:.0%} of what it could serve"] = None
     yield from seen
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
+from sim.report.effect_words import HEADS, effect_cells, effect_services
 from sim.report.flows import flows_html, prices_html
 from sim.report.html_tables import HtmlTable
 from sim.report.ideal_words import ideal_html
@@ -38,7 +39,7 @@ from sim.report.shared_words import shared_pod_sentences
 from sim.report.token_html import floor_html, traffic_html
 from sim.report.token_words import floor_sentences, life_sentences, traffic_sentences
 from sim.report.variants import Variant, opening, shown_variants
-from sim.report.words import seconds
+from sim.report.words import category_words, seconds
 
 if TYPE_CHECKING:
     from sim.report.plots import Picture
@@ -80,6 +81,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
     """The page as text. `plots` are the pictures of `plots.draw_pictures`; missing ones are left out and said so."""
     section: MakeSection = partial(_section, tables, *shown_variants(tables))
     sections = [
+        *([] if is_absent(tables, "effects") else [_effects(tables)]),
         section("availability-table", "Availability, the table", "availability", "", _availability),
         section("curves", "Availability over slice size", "availability", "availability"),
         section("promises", "What a promise takes", "promise", "promise", _promises),
@@ -148,8 +150,10 @@ def _section(
         return Section(ident=ident, heading=heading, absent=absence(table))
     words: list[str] = []
     shown: list[HtmlTable] = []
-    for label, own in variants:
-        said, filled = fill(own)
+    filled_by_label = [(label, *fill(own)) for label, own in variants]
+    if all(filled[1:] == filled_by_label[0][1:] for filled in filled_by_label):  # what is swept does not show here
+        filled_by_label, left = [("", *filled_by_label[0][1:])], ""
+    for label, said, filled in filled_by_label:
         words += [f"{opening(label)}{text}" for text in said]
         shown += [replace(each, caption=f"{opening(label)}{each.caption}") for each in filled]
     return Section(
@@ -239,6 +243,19 @@ def _tokens(tables: Tables, section: MakeSection) -> list[Section]:
         )
         if not is_absent(tables, table)
     ]
+
+
+def _effects(tables: Tables) -> Section:
+    """How combinations of swept values compare: of the whole run, whatever else is shown of single ones."""
+    shown = [
+        HtmlTable(
+            caption=f"{category_words(service).capitalize()}, {measure}: combinations with paired 95 % intervals",
+            heads=list(HEADS),
+            rows=[effect_cells(measure, row) for row in rows],
+        )
+        for service, (measure, rows) in effect_services(tables).items()
+    ]
+    return Section(ident="effects", heading="What changes do alone and together", tables=shown, shows="effects")
 
 
 def _traffic(tables: Tables) -> tuple[list[str], list[HtmlTable]]:

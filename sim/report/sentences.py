@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from sim.report.context import Tables, absence, is_absent, table_of
+from sim.report.effect_words import effect_sentences
 from sim.report.hosts import host_key, host_values, rows_of_host
 from sim.report.money_words import money_lines
 from sim.report.operations_words import operations_sentences
@@ -26,7 +27,13 @@ NOTHING = 0.0005
 
 
 def answer_sentences(tables: Tables) -> list[str]:
-    """The answer, sentence by sentence; where other keys than fabric and host availability are swept, one by one."""
+    """The answer, sentence by sentence; where other keys than fabric and host availability are swept, one by one.
+
+    A run that compares its combinations says what they do, and leaves the single ones to the tables.
+    """
+    compared = effect_sentences(tables)
+    if compared:
+        return compared
     shown, left = shown_variants(tables)
     answers = [(label, _answer(own)) for label, own in shown]
     said = [f"{opening(label)}{text}" for label, texts in answers for label, text in _labelled(label, texts)]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
+from sim.report.effect_words import effect_table_texts
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import large_job_text, operations_table_text
 from sim.report.pass_words import grid_text, measured_times_text
@@ -88,7 +89,11 @@ def availability_table_text(tables: Tables, *, width: int = 100) -> str:
 
 
 def table_texts(tables: Tables) -> list[str]:
-    """The tables that the terminal prints: availability, pods in operation and shared, passes, where there are some."""
+    """The tables that the terminal prints: availability, pods in operation and shared, passes, where there are some; or
+    how swept combinations compare, where the run asks for that."""
+    compared = effect_table_texts(tables)
+    if compared:
+        return compared
     others = ("operations", "large_job", "shared_pod", "measured_times", "passes", "ideal")
     if all(is_absent(tables, name) for name in others):
         return [availability_table_text(tables)]

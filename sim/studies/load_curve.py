@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -40,10 +41,37 @@ class CurvePoint:
         return total
 
 
-def load_curve_points(
+@dataclass(frozen=True, kw_only=True)
+class LoadCurve:
+    """The points of a service's load curve, rising in load, and the goodput rate of each repetition by itself.
+
+    The knee among the points is that of all repetitions together. `goodput_rates_per_s` is empty where some repetition
+    has none.
+    """
+
+    points: tuple[CurvePoint, ...] = ()
+    goodput_rates_per_s: tuple[float, ...] = ()
+
+    @property
+    def goodput_rate(self) -> Estimate | None:
+        """That of all repetitions together, with the interval of the single ones; None where there is none."""
+        singles = mean_estimate(self.goodput_rates_per_s) if self.goodput_rates_per_s else None
+        for point in self.points:
+            if point.is_knee:
+                rate, half = point.rate_per_s, singles.half_width if singles is not None else math.nan
+                return Estimate(value=rate, ci_low=rate - half, ci_high=rate + half, n=len(point.windows))
+        return singles
+
+    def of_repetitions(self, number: int, groups: int) -> LoadCurve:
+        """The rates of the repetitions `number`, `number` + `groups`, ... alone; the whole where there are none."""
+        rates = self.goodput_rates_per_s[number::groups]
+        return LoadCurve(goodput_rates_per_s=rates) if rates else self
+
+
+def load_curve_of(
     scenario: Scenario, index: int, own: Calibration, executor: Executor | None, advance: Callable[[int, str], None]
-) -> tuple[CurvePoint, ...]:
-    """The points of service number `index`, rising in load, the knee among them where there is one.
+) -> LoadCurve:
+    """The load curve of service number `index`, the knee among its points where there is one.
 
     The knee lies between the last load that keeps the limits and the next, which does not; no such pair, no knee.
     Nothing without `serving.load_curve`, or where the service has no capacity of which a load could be a share.
@@ -52,18 +80,16 @@ def load_curve_points(
     asked, section = scenario.serving.load_curve, scenario.serving.services[index]
     capacity = section.replicas * own.capacity_per_s
     if asked is None or capacity <= 0:
-        return ()
+        return LoadCurve()
+
+    def task(rate_per_s: float, repetition: int) -> tuple[Scenario, WindowTask]:
+        window = WindowTask(
+            service=index, rate_per_s=rate_per_s, saturated_per_s=own.saturated_per_s, repetition=repetition
+        )
+        return scenario, window
 
     def tasks(rate_per_s: float) -> list[tuple[Scenario, WindowTask]]:
-        return [
-            (
-                scenario,
-                WindowTask(
-                    service=index, rate_per_s=rate_per_s, saturated_per_s=own.saturated_per_s, repetition=repetition
-                ),
-            )
-            for repetition in range(asked.replications)
-        ]
+        return [task(rate_per_s, repetition) for repetition in range(asked.replications)]
 
     def at(load: float, windows: list[SteadyWindow]) -> CurvePoint:
         advance(1, f"{section.name}: load curve")
@@ -72,10 +98,9 @@ def load_curve_points(
     loads = sorted(asked.loads)
     found = map_tasks(executor, curve_window, [task for load in loads for task in tasks(load * capacity)])
     points = [at(load, [next(found) for _ in range(asked.replications)]) for load in loads]
-    keeps = [point.attainment.value >= section.slo.attainment for point in points]
-    last = next((place for place in range(len(points) - 1) if keeps[place] and not keeps[place + 1]), None)
+    last = _last_that_keeps([point.attainment.value for point in points], section.slo.attainment)
     if last is None:
-        return tuple(points)
+        return LoadCurve(points=tuple(points))
     low, high = points[last], points[last + 1].load
     while high > KNEE_PRECISION * low.load:
         middle = (low.load * high) ** 0.5
@@ -85,4 +110,39 @@ def load_curve_points(
         else:
             high = middle
     knee = CurvePoint(load=low.load, rate_per_s=low.rate_per_s, windows=low.windows, is_knee=True)
-    return (*points[: last + 1], knee, *points[last + 1 :])
+
+    def attained(loads: Sequence[tuple[int, float]]) -> list[float]:
+        wanted = [task(load * capacity, repetition) for repetition, load in loads]
+        return [window.measures.attainment for window in map_tasks(executor, curve_window, wanted)]
+
+    own_loads = knees_by_repetition(points, section.slo.attainment, attained)
+    return LoadCurve(
+        points=(*points[: last + 1], knee, *points[last + 1 :]),
+        goodput_rates_per_s=tuple(load * capacity for load in own_loads),
+    )
+
+
+def knees_by_repetition(
+    points: Sequence[CurvePoint], attainment: float, attained: Callable[[Sequence[tuple[int, float]]], list[float]]
+) -> list[float]:
+    """Per repetition the greatest load at which its own window keeps the limits, by bisection to 1 %, all at once.
+
+    `attained` gives attainments for pairs of repetition and load. Empty where some repetition has no such load.
+    """
+    brackets: list[list[float]] = []
+    for repetition in range(len(points[0].windows)):
+        last = _last_that_keeps([point.windows[repetition].measures.attainment for point in points], attainment)
+        if last is None:
+            return []
+        brackets.append([points[last].load, points[last + 1].load])
+    while wide := [number for number, (low, high) in enumerate(brackets) if high > KNEE_PRECISION * low]:
+        middles = [(brackets[number][0] * brackets[number][1]) ** 0.5 for number in wide]
+        for number, middle, share in zip(wide, middles, attained(list(zip(wide, middles, strict=True))), strict=True):
+            brackets[number][0 if share >= attainment else 1] = middle
+    return [low for low, _ in brackets]
+
+
+def _last_that_keeps(shares: Sequence[float], attainment: float) -> int | None:
+    """Place of the first share that keeps `attainment` before one that does not; None where there is no such pair."""
+    keeps = [share >= attainment for share in shares]
+    return next((place for place in range(len(keeps) - 1) if keeps[place] and not keeps[place + 1]), None)

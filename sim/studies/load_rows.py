@@ -27,14 +27,14 @@ def rows_of_load(outcome: ServiceOutcome) -> dict[str, list[Row]]:
     """Rows of one service by table."""
     return {
         "requests": request_rows(outcome),
-        "load_curve": [_curve_row(outcome, point) for point in outcome.curve],
+        "load_curve": [_curve_row(outcome, point) for point in outcome.curve.points],
         "latencies": latency_rows(outcome),
     }
 
 
 def latency_rows(outcome: ServiceOutcome) -> list[Row]:
     """Rows of the table `latencies`: of the load curve, without one of the service at its own load, all replicas up."""
-    curve = [(point.load, point.pooled) for point in outcome.curve if not point.is_knee]
+    curve = [(point.load, point.pooled) for point in outcome.curve.points if not point.is_knee]
     if not curve:
         capacity = outcome.section.replicas * outcome.own.capacity_per_s
         load = outcome.rate_per_s / capacity if capacity > 0 else math.nan

@@ -152,6 +152,11 @@ def offered_rate_per_s(section: ServiceSection, own: Calibration) -> float:
     return natural
 
 
+def let_in_per_s(section: ServiceSection, own: Calibration, rate_per_s: float, replicas: int) -> float:
+    """Requests per second, of those that arrive, that the service lets in with so many replicas up."""
+    return min(rate_per_s, replicas * own.capacity_per_s) if section.admission.within_capacity else rate_per_s
+
+
 def with_saturation(config: ServiceConfig, section: ServiceSection, saturated_per_s: float) -> ServiceConfig:
     """The same service, knowing what one of its replicas can do at most (the kernel counts parts of replicas)."""
     return replace(config, saturated_requests_per_s=saturated_per_s / section.parts)

@@ -41,7 +41,8 @@ def group_of(
         if tokens is not None:
             tokens = replace(tokens, traffic=tokens.traffic[number::groups] or tokens.traffic)
         losses = service.losses[number::groups] or service.losses
-        return replace(service, steady=steady, losses=losses, tokens=tokens)
+        curve = service.curve.of_repetitions(number, groups)
+        return replace(service, steady=steady, losses=losses, tokens=tokens, curve=curve)
 
     own = replicas
     if replicas is not None and len(replicas.time_us) > 1:

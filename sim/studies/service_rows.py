@@ -80,8 +80,9 @@ class Weighted:
         losses = self.outcome.losses
         if not losses:
             return Estimate(value=0.0)
+        let_in = self.outcome.let_in_per_s(self.outcome.section.replicas) / self.outcome.rate_per_s
         missed = mean_estimate(
-            [self._missed(index) / losses[index].offered_tokens_per_s for index in range(len(losses))]
+            [let_in * self._missed(index) / losses[index].offered_tokens_per_s for index in range(len(losses))]
         )
         rate = self.losses_per_s
         parts = (rate.value * _half(missed), _half(rate) * missed.value)
@@ -182,13 +183,13 @@ def serving_rows(
 def service_measures(weighted: Weighted) -> dict[str, Estimate]:
     """Every measure of one service by name."""
     outcome, section = weighted.outcome, weighted.outcome.section
-    in_time, missed = weighted.mean_of(lambda window: window.measures.tokens_in_time), weighted.missed_share()
+    in_time, missed = weighted.mean_of(lambda window: window.tokens_in_time), weighted.missed_share()
     in_time = _estimate(max(0.0, in_time.value - missed.value), math.hypot(_half(in_time), _half(missed)), in_time.n)
     capacity = section.replicas * outcome.own.capacity_per_s
     up = np.arange(section.replicas + 1, dtype=np.float64)
     found = {
         "tokens_in_time": in_time,
-        "slo_attainment": weighted.mean_of(lambda window: window.measures.attainment),
+        "slo_attainment": weighted.mean_of(lambda window: window.attainment),
         "tokens_per_s": weighted.mean_of(lambda window: window.tokens_per_s),
         "requests_per_s": weighted.mean_of(lambda window: window.requests_per_s),
         "offered_requests_per_s": Estimate(value=outcome.rate_per_s),
@@ -224,9 +225,8 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
     if section.cache.kind == "prefix_sharing":
         found["prefix_hit_share"] = weighted.mean_of(lambda window: window.measures.prefix_hit_share)
     found |= _memory_measures(weighted)
-    for point in outcome.curve:
-        if point.is_knee:
-            found["goodput_rate_requests_per_s"] = Estimate(value=point.rate_per_s, n=len(point.windows))
+    if outcome.curve.goodput_rate is not None:
+        found["goodput_rate_requests_per_s"] = outcome.curve.goodput_rate
     return found
 
 
@@ -290,7 +290,7 @@ def _verdict_share(weighted: Weighted, verdict: QueueVerdict) -> float:
 
 def _verdict_of(outcome: ServiceOutcome, replicas: int) -> QueueVerdict:
     """Verdict of the queue with so many replicas up: overloaded where more arrives than they could ever serve."""
-    if outcome.rate_per_s > replicas * outcome.own.saturated_per_s:
+    if outcome.let_in_per_s(replicas) > replicas * outcome.own.saturated_per_s:
         return QueueVerdict.OVERLOADED
     return outcome.pooled(replicas).verdict
 

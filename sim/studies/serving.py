@@ -13,8 +13,8 @@ from sim.executors import map_tasks
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
 from sim.studies.lives import RequestLife, request_life, request_of_longest_gap
-from sim.studies.load_curve import CurvePoint, load_curve_points
-from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, offered_rate_per_s
+from sim.studies.load_curve import LoadCurve, load_curve_of
+from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, let_in_per_s, offered_rate_per_s
 from sim.studies.story import Story, tell_story
 from sim.studies.token_costs import TRAFFIC_WINDOWS, TokenCosts, costs_of_tokens, traffic_window
 from sim.studies.windows import (
@@ -50,10 +50,14 @@ class ServiceOutcome:
     rate_per_s: float
     steady: tuple[tuple[SteadyWindow, ...], ...]
     losses: tuple[LossWindow, ...]
-    curve: tuple[CurvePoint, ...]
+    curve: LoadCurve
     stories: tuple[Story, ...]
     life: RequestLife | None = None
     tokens: TokenCosts | None = None
+
+    def let_in_per_s(self, replicas: int) -> float:
+        """Requests per second that are let in with so many replicas up."""
+        return let_in_per_s(self.section, self.own, self.rate_per_s, replicas)
 
     def pooled(self, replicas: int) -> ServiceMeasures:
         """Measures of all windows with `replicas` (at least 1) up."""
@@ -95,12 +99,15 @@ def serving_study(scenario: Scenario, executor: Executor | None, advance: Callab
 
 
 def _check_possible(section: ServiceSection, index: int, own: Calibration, ladder: Sequence[Calibration]) -> None:
-    if own.meets or section.load is None:
+    within = section.admission.within_capacity
+    if own.meets or (section.load is None and not within):
         return
     meets = [each.shape for each in ladder if each.meets]
     advice = f"write `slice: {meets[0]}`, or wider limits" if meets else "write wider limits under `slo`"
-    what = f"no rate of requests meets the limits of {section.name} on {own.shape}, so a load means nothing"
-    raise refuse(f"serving.services.{index}.load", what, advice)
+    what = f"no rate of requests meets the limits of {section.name} on {own.shape}, so "
+    if section.load is not None:
+        raise refuse(f"serving.services.{index}.load", f"{what}a load means nothing", advice)
+    raise refuse(f"serving.services.{index}.admission.within_capacity", f"{what}none could be let in", advice)
 
 
 def _simulate(
@@ -119,11 +126,18 @@ def _simulate(
     if fault is not None:
         raise refuse(f"serving.services.{index}.{'load' if section.load is not None else 'requests'}", *fault)
 
-    def task(repetition: int) -> WindowTask:
-        return WindowTask(service=index, rate_per_s=rate, saturated_per_s=own.saturated_per_s, repetition=repetition)
+    def task(repetition: int, replicas: int = section.replicas) -> WindowTask:
+        let_in = let_in_per_s(section, own, rate, replicas)
+        return WindowTask(
+            service=index,
+            rate_per_s=let_in,
+            saturated_per_s=own.saturated_per_s,
+            repetition=repetition,
+            let_in=let_in / rate,
+        )
 
     steady_tasks = [
-        (scenario, task(repetition), replicas)
+        (scenario, task(repetition, replicas), replicas)
         for replicas in range(1, section.replicas + 1)
         for repetition in range(windows.replications)
     ]
@@ -132,7 +146,7 @@ def _simulate(
         steady[window.replicas - 1].append(window)
         advance(1, f"{section.name}: steady windows")
     losses: list[LossWindow] = []
-    count = windows.losses if losses_fit(scenario, rate) else 0
+    count = windows.losses if losses_fit(scenario, let_in_per_s(section, own, rate, section.replicas)) else 0
     for loss in map_tasks(executor, loss_window, [(scenario, task(number)) for number in range(count)]):
         losses.append(loss)
         advance(1, f"{section.name}: windows around losses")
@@ -150,7 +164,7 @@ def _simulate(
         rate_per_s=rate,
         steady=tuple(map(tuple, steady)),
         losses=tuple(losses),
-        curve=load_curve_points(scenario, index, own, executor, advance),
+        curve=load_curve_of(scenario, index, own, executor, advance),
         stories=tuple(stories),
         life=lives[0] if lives else None,
         tokens=costs_of_tokens(scenario, section, ladder, traffic),

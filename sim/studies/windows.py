@@ -38,28 +38,44 @@ IDLE_LOAD = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class WindowTask:
-    """One window of service number `service`: `rate_per_s` of requests, what one replica can do, which repetition."""
+    """One window of service number `service`: `rate_per_s` of requests, what one replica can do, which repetition.
+
+    `let_in`: these are so large a share of those that arrive.
+    """
 
     service: int
     rate_per_s: float
     saturated_per_s: float
     repetition: int
+    let_in: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class SteadyWindow:
     """A window with `replicas` up all the time. Rates are over the time of arrivals: later the rest is finished.
 
-    `recorded` are the requests whose life is in `measures.record`, where the scenario asks for them; `token_ns` holds
-    the instant of each token of the first of them.
+    `let_in`: share of the requests that the service let in; the window holds these. `recorded` are the requests whose
+    life is in `measures.record`, where the scenario asks for them; `token_ns` holds the instant of each token of the
+    first of them.
     """
 
     replicas: int
     measures: ServiceMeasures
     tokens_per_s: float
     requests_per_s: float
+    let_in: float = 1.0
     recorded: Requests | None = None
     token_ns: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def tokens_in_time(self) -> float:
+        """Tokens in time over tokens offered, those of requests turned away included."""
+        return self.let_in * self.measures.tokens_in_time
+
+    @property
+    def attainment(self) -> float:
+        """Requests in time over requests offered, those turned away included."""
+        return self.let_in * self.measures.attainment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +141,7 @@ def _window(scenario: Scenario, task: WindowTask, replicas: int, count: int, abo
         measures=service.finish(),
         tokens_per_s=tokens / window_s,
         requests_per_s=completed / window_s,
+        let_in=task.let_in,
         recorded=requests.first(keep) if keep else None,
         token_ns=_token_times(config, requests, streams) if keep else (),
     )

@@ -37,6 +37,12 @@ SHORTER = {
         "study.availability.replications=4", "study.availability.horizon=90 d", "study.delivered.horizon=30 d",
         "serving.windows={requests: 500, replications: 2, losses: 1}",
     ],
+    "three_layers": [
+        "study.availability.replications=4", "study.availability.horizon=90 d", "expect=[]",
+        "serving.windows={requests: 200, replications: 2, losses: 1}",
+        "sweep.task={static: {serving.services.0.batching: {kind: static, wait: 1 s}}, "
+        "disaggregated: {serving.services.0.batching: {kind: disaggregated, over: ici}}}",
+    ],
 }  # fmt: skip
 """Overrides that keep a run to some seconds."""
 IN_OPERATION = {
