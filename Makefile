@@ -41,6 +41,10 @@ validation: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python -m tests.bench
 
+# 300 million requests in one run, after 10,000 to 100 million; `make bench-long REQUESTS=1e7` runs that many only
+bench-long: $(VENV)/.dev
+	@$(BIN)/python -m tests.bench.long $(REQUESTS)
+
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --outdir dist .
 

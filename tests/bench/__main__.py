@@ -33,10 +33,11 @@ def main() -> None:
     from tests.bench.plan import plan_of_full_pods
     from tests.bench.pod_events import share_of_bare_simpy
     from tests.bench.routing import routing_cases
-    from tests.bench.token_kernel import token_kernel_cases
+    from tests.bench.token_kernel import compile_cpu_s, token_kernel_cases
 
     results = {
         "token_kernel": token_kernel_cases(),
+        "token_kernel_compile_cpu_s": compile_cpu_s(),
         "pod_events": share_of_bare_simpy(),
         "curves": {"pod_year_s": pod_year_s()},
         "pod_month_cpu_s": pod_month_s(),

@@ -6,7 +6,11 @@ completes when requests never lack. One untimed run warms the compiled code; eac
 
 from __future__ import annotations
 
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import replace
 from typing import Any
@@ -14,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from sim.streams import Streams
+from tests.shared_data import SHARED_DATA
 from workloads.arrivals import arrival_times_ns, poisson_gaps
 from workloads.catalogue.chips import chip_by_key
 from workloads.catalogue.models import model_by_key
@@ -24,6 +29,7 @@ from workloads.requests import Requests
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, Disaggregated
 from workloads.serving.router import LeastOutstanding
 from workloads.serving.service import Service, ServiceConfig, saturated_requests_per_s
+from workloads.traces.reading import read_trace
 
 REPEATS = 5
 REQUESTS = 1_000_000
@@ -100,6 +106,39 @@ def disaggregated_case(count: int, repeats: int = REPEATS) -> dict[str, Any]:
     return {"requests_per_s": speed(config, requests, repeats), "measures": True, "load": 0.7}
 
 
+def azure_hour_case(repeats: int = REPEATS) -> dict[str, Any] | None:
+    """The hour of the Azure conversation trace of 2023 on two cubes with chunked prefill (scenario `azure_hour`).
+
+    None where the trace does not lie beside the checkout.
+    """
+    path = SHARED_DATA / "llm_requests" / "azure_2023_conv.csv"
+    if not path.exists():
+        return None
+    requests = read_trace(path).requests
+    config = replace(service_config(ChunkedPrefill(budget=1024, max_batch=MAX_BATCH)), replicas=2)
+    requests_per_s = speed(config, requests, repeats)
+    return {"requests_per_s": requests_per_s, "seconds": requests.count / requests_per_s, "measures": True}
+
+
+def compile_cpu_s() -> float:
+    """CPU seconds of the first call of the kernel in a fresh process with an empty cache."""
+    code = (
+        "import time; from tests.bench.token_kernel import *\n"
+        "config, few = service_config(ContinuousBatching(max_batch=MAX_BATCH)), fixed_requests(10, 1.0, 512, 256)\n"
+        "service = Service(config, few); began = time.process_time()\n"
+        "service.finish(); print(time.process_time() - began)"
+    )
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OPTICUBE_CACHE": empty},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return float(done.stdout)
+
+
 def token_kernel_cases(count: int = REQUESTS, repeats: int = REPEATS) -> dict[str, dict[str, Any]]:
     """All cases of the bars: name -> requests_per_s, measures, load, step_by_step."""
     cases: dict[str, dict[str, Any]] = {}
@@ -134,4 +173,6 @@ def token_kernel_cases(count: int = REQUESTS, repeats: int = REPEATS) -> dict[st
     add("least_outstanding_16", many, fixed_requests(count, rate_per_s, 512, 256), 0.7)
     cases["disaggregated"] = disaggregated_case(count, repeats)
     cases["prefix_sharing"] = prefix_sharing_case(repeats)
+    if (hour := azure_hour_case(repeats)) is not None:
+        cases["azure_hour"] = hour
     return cases
