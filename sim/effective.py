@@ -12,9 +12,8 @@ from sim.histories import FailureMode, failure_mode
 from sim.job_plans import arrivals_of
 from sim.prices import PricesSection
 from sim.report.words import number, percent, seconds
-from sim.scenario import Scenario
+from sim.scenario import Scenario, asks_passes_alone
 from sim.scenario_services import ServiceSection
-from sim.scenario_studies import asked_studies
 from topology.pod import FlatPod
 from topology.shape import shape_of_chips
 from workloads.load.replay import TraceRequests
@@ -27,7 +26,7 @@ _DEFAULT_DELAYS = {"evict": 30.0, "circuits": 10.0, "preflight": 180.0, "restore
 
 def effective_settings(scenario: Scenario) -> list[Setting]:
     """The lines of the effective configuration, in the order of the scenario's sections."""
-    if scenario.serving is None and asked_studies(scenario.study) == ["passes"]:
+    if asks_passes_alone(scenario):
         return list(_passes(scenario))
     return [
         *_pod(scenario),

@@ -18,7 +18,7 @@ from sim.metrics.availability import expected_share, stacked
 from sim.metrics.intervals import Estimate
 from sim.metrics.replicas import ReplicaTimes, stacked_replicas
 from sim.run_tables import make_table
-from sim.scenario import Point, Scenario
+from sim.scenario import Point, Scenario, asks_passes_alone
 from sim.studies.availability import (
     AvailabilitySample,
     availability_rows,
@@ -196,7 +196,8 @@ def _point_result(
         for name, more in serving_rows(setup, serving, replicas, host).items():
             rows.setdefault(name, []).extend(more)
         rows["service_replications"] = service_replication_rows(setup, serving, replicas, host)
-    rows["flows"] = flow_rows(setup, rows, delivered, host)
+    if not asks_passes_alone(point.scenario):
+        rows["flows"] = flow_rows(setup, rows, delivered, host)
     rows["summary"] = summary_rows(point.scenario.name, point.index, setup.fabric.value, rows)
     settings = dict(point.settings)
     tables = {name: make_table(name, found, settings) for name, found in rows.items() if found}

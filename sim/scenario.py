@@ -124,6 +124,13 @@ class Point:
     scenario: Scenario
 
 
+def asks_passes_alone(scenario: Scenario) -> bool:
+    """Whether nothing is asked but single passes of models, which need no machine."""
+    study = scenario.study
+    asked = [name for name in type(study).model_fields if getattr(study, name) is not None]
+    return scenario.serving is None and asked == ["passes"]
+
+
 def shipped_scenarios() -> list[str]:
     """Names of the scenarios that come with opticube, sorted."""
     files = resources.files("scenarios").iterdir()

@@ -123,8 +123,3 @@ class StudySection(Section):
     """A pod that serves and trains, with the jobs of the section `jobs` beside replicas that follow demand."""
     worth: WorthStudy | None = None
     """What single changes are worth."""
-
-
-def asked_studies(study: StudySection) -> list[str]:
-    """Names of the studies that a scenario asks for; `worth` compares what these measure."""
-    return [name for name in StudySection.model_fields if name != "worth" and getattr(study, name) is not None]

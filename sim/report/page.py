@@ -31,7 +31,7 @@ from sim.report.operations_tables import (
 )
 from sim.report.palette import PAGE_COLOURS
 from sim.report.pass_html import errors_html, grid_html, times_html
-from sim.report.pass_words import has_several
+from sim.report.pass_words import about_passes_alone, has_several
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
 from sim.report.shared_tables_html import shared_pod_html, shared_waits_html
@@ -96,8 +96,8 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         *([] if is_absent(tables, "shared_pod") else _shared_pod(section)),
         *([] if is_absent(tables, "ideal") else [section("ideal", "Avoidable causes", "ideal", "", _ideal)]),
         section("flows", "Four flows", "flows", "", _flows),
-        *_passes(section, tables),
     ]
+    passes = _passes(section, tables)
     light = {name: colour for colour, (name, _) in PAGE_COLOURS.items()}
     dark = dict(PAGE_COLOURS.values())
     template, answer = _template(), answer_sentences(tables)
@@ -107,7 +107,11 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         answer=answer,
         warnings=list(context.warnings),
         warned=counted(len(context.warnings), "warning"),
-        sections=[_illustrated(each, plots) for each in sections if each.ident != "wait" or "wait" in plots],
+        sections=[
+            _illustrated(each, plots)
+            for each in (passes if about_passes_alone(tables) else [*sections, *passes])
+            if each.ident != "wait" or "wait" in plots
+        ],
         settings=tables_of_page.settings_html(context),
         definitions=tables_of_page.definitions_html(tables),
         light=light,
@@ -291,8 +295,8 @@ def _passes(section: MakeSection, tables: Tables) -> list[Section]:
     pictures = [name for name, column in PASS_PICTURES if has_several(tables, column)]
     sections = [
         section("measured-times", "Beside measured times", "measured_times", "measured_times", _measured_times),
-        section("passes", "Passes, the table", "passes", "", lambda own: ([], [grid_html(own)])),
         *(section(name, DRAWN_OF_PASSES[name], "passes", name) for name in pictures),
+        section("passes", "Passes, the table", "passes", "", lambda own: ([], [grid_html(own)])),
     ]
     return [each for each in sections if not each.absent]
 

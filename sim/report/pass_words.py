@@ -25,6 +25,13 @@ def has_several(tables: Tables, column: str) -> bool:
     return not table.empty and table[column].nunique() > 1
 
 
+def about_passes_alone(tables: Tables) -> bool:
+    """Whether a run has nothing but single passes: then the page has no place for a machine."""
+    return {"measured_times", "passes"} & {*tables} != set() and {*tables} <= {
+        "measured_times", "errors_of_times", "passes", "summary"
+    }  # fmt: skip
+
+
 def time_cells(row: pd.Series) -> list[str]:
     """One measured time as cells, by `TIMES_HEADS`."""
     given, wanted = int(row["input_tokens"]), int(row["output_tokens"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sim.report.page import render_page
 from sim.report.plots import draw_pictures
 from sim.report.terminal import answer_text, table_texts
 from sim.result import Result
@@ -49,6 +51,17 @@ def test_shipped_scenarios_of_passes(name: str) -> None:
             "long_context": {"contexts"},
         }[name]
     )
+
+
+def test_the_page_has_no_place_for_a_machine() -> None:
+    """Goal: a run of passes alone shows them alone. Method: its tables; headings of the page."""
+    result = result_of("long_context")
+    assert set(result.tables) == {"passes", "summary"}
+    text = render_page(result.tables, result.context, {})
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", text) == [
+        "Answer", "A token over the context", "Passes, the table", "Configuration", "Warnings",
+        "How each number is defined",
+    ]  # fmt: skip
 
 
 def test_errors_are_those_of_the_rows() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -250,3 +252,27 @@ def test_impossible_passes_are_refused() -> None:
         pass_cost(replica, Phase.PREFILL, 1, 0)
     with pytest.raises(InputError, match="fewer than 33 stages"):
         replica_on(MODELS["llama3_8b"], A100_80GB, "1x33")
+
+
+@pytest.mark.parametrize("chip", ["tpu_v4", "a100_80gb"])
+@pytest.mark.parametrize("model", ["palm_540b", "mixtral_8x7b", "gemma3_27b"])
+def test_more_work_never_takes_less(chip: str, model: str) -> None:
+    """Goal: no passes that are odd near published ones. Method: without stages, every layout, spread and phase over
+    batches and contexts around powers of two: a larger batch, a longer context, wider weights are never faster; a step
+    is never faster than its reads at the full rate of memory; MFU stays below 1."""
+    batches = np.array([1, 2, 3, 4, 7, 8, 15, 16, 17, 63, 64, 65, 255, 256, 257, 512])[:, None]
+    contexts = np.array([1, 16, 127, 128, 129, 2048, 8192])[None, :]
+    shape = {"tpu_v4": "4x4x8_twisted"}.get(chip, "16")
+    for attention, layout, phase in product(Attention, Layout, Phase):
+        seconds = {}
+        for weights in ("bf16", "int8"):
+            replica, _ = replica_on(MODELS[model], CHIPS[chip], shape, attention=attention, weights=weights)
+            cost = pass_cost(replica, phase, batches, contexts, layout)
+            seconds[weights] = cost.seconds
+            hbm = cost.bytes["hbm"]
+            read = hbm["weights"] + (hbm["kv_read"] if phase is Phase.DECODE else 0.0)
+            assert np.all(read <= cost.seconds * replica.chips * replica.chip.hbm_bytes_per_s)
+            assert np.all(cost.mfu < 1.0)
+        assert np.all(np.diff(seconds["bf16"], axis=0) >= 0.0)
+        assert np.all(np.diff(seconds["bf16"], axis=1) >= 0.0)
+        assert np.all(seconds["int8"] <= seconds["bf16"])
