@@ -32,11 +32,17 @@ def traffic_rows(
     bytes_per_token: Mapping[str, Mapping[str, float]],
     s_per_token: float,
 ) -> list[Row]:
-    """A row per level and kind; `s_per_token`: the time that passes take per token. Unknown rates and bytes are nan."""
+    """A row per level and kind; `s_per_token`: the time that passes take per token. Unknown rates and bytes are nan.
+
+    What moves over links that the ladder does not hold (to other parts, to a remote store) comes before the last level.
+    """
     rows: list[Row] = []
-    for level in ladder:
+    names = [level.name for level in ladder]
+    beyond = [name for name, mine in bytes_per_token.items() if name not in names and sum(mine.values()) > 0]
+    others = [Level(name=name, bytes=None, bytes_per_s=None) for name in beyond]
+    for level in (*ladder[:-1], *others, *ladder[-1:]):
         mine = bytes_per_token.get(level.name)
-        kinds = KINDS if mine is None or KV_MOVED not in mine else (*KINDS, KV_MOVED)
+        kinds = (*KINDS, KV_MOVED) if mine is not None and KV_MOVED in mine else KINDS
         for kind in kinds:
             moved = math.nan if mine is None else float(mine.get(kind, 0.0))
             seconds = moved / (chips * level.bytes_per_s) if level.bytes_per_s else math.nan

@@ -24,8 +24,8 @@ NS_PER_MS, NS_PER_S = 1e6, 1e9
 CUT_TIMES = 4.0
 """A gap of more than so many medians runs out of its panel, its length beside it."""
 NAMED_GAPS = 3
-LEAST_SPAN = 0.02
-"""A wait before the first token is named from this share of the picture on."""
+NAMED_SHARE = 0.1
+"""A category of the time to the first token is named from this share of it on."""
 
 
 @styled
@@ -57,7 +57,7 @@ def life_of_request(tables: Tables, *, service: str | None = None, narrow: bool 
 
 def _seen(rows: pd.DataFrame, later: pd.DataFrame) -> dict[str, str]:
     """Colours of the categories that are seen: a percent of the life, or of the later tokens."""
-    colours = ledger_colours(LEDGER)
+    colours = ledger_colours(name for name in LEDGER if f"{name}_ns" in rows)
     parts = [group for group in (rows, later) if len(group)]
     return {
         name: colour
@@ -79,11 +79,11 @@ def _tokens_over_time(axes: Axes, rows: pd.DataFrame, colours: Mapping[str, str]
     left, named = 0.0, []
     first = rows.iloc[0]
     for name in LEDGER:
-        length = float(first[f"{name}_ns"]) / NS_PER_S
+        length = float(first.get(f"{name}_ns", 0)) / NS_PER_S
         if length > 0 and name in colours:
             axes.axvspan(left, left + length, color=colours[name], alpha=0.55, linewidth=0, zorder=1)
-            if length > LEAST_SPAN * end_s:
-                named.append(f"{category_words(name)} {seconds(length)}")
+        if length > NAMED_SHARE * float(first["gap_ns"]) / NS_PER_S:
+            named.append(f"{category_words(name)} {seconds(length)}")
         left += length
     told = f"first token after {seconds(float(first['at_ns']) / NS_PER_S)}"
     text = "\n".join([told, *(named[: 3 if narrow else 5])])

@@ -26,6 +26,10 @@ LATENCY_NAMES = {
 }
 """Kinds of latency in the order of the panels."""
 LOADS_SHOWN = 6
+FINE_STEPS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0)
+"""Ticks within a decade of an axis that is short."""
+LEAST_APART = 0.26
+"""Ticks are this share of the axis apart, so that their numbers do not meet."""
 
 
 def services_of(table: pd.DataFrame) -> list[str]:
@@ -152,11 +156,15 @@ def _distribution(axes: Axes, rows: pd.DataFrame, limit_s: float | None) -> None
 def _few_ticks(axes: Axes) -> None:
     """Round ticks, written out: powers of ten, or steps between them where the axis is short."""
     low, high = axes.get_xlim()
-    for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
+    for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 6.0), FINE_STEPS):
         ticks = [step * 10.0**power for power in range(-7, 8) for step in steps if low <= step * 10.0**power <= high]
         if len(ticks) >= 3:
             break
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    kept: list[float] = []
+    for tick in ticks:
+        if not kept or np.log(tick / kept[-1]) >= LEAST_APART * np.log(high / low):
+            kept.append(tick)
+    axes.xaxis.set_major_locator(FixedLocator(kept))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
@@ -165,7 +173,7 @@ def _colours(loads: pd.Series) -> Sequence[tuple[float, str]]:
     """At most six loads, the least and the greatest among them, light to dark."""
     known = sorted({float(load) for load in loads.dropna()}) + [math.nan] * int(loads.isna().any())
     places = np.unique(np.linspace(0, len(known) - 1, min(len(known), LOADS_SHOWN)).round().astype(int))
-    shades = colormaps["Blues"](np.linspace(0.4, 1.0, places.size))
+    shades = colormaps["Blues"](np.linspace(0.4 if places.size > 1 else 0.8, 1.0, places.size))
     return [(known[place], to_hex(shade)) for place, shade in zip(places.tolist(), shades, strict=True)]
 
 

@@ -196,7 +196,7 @@ def time_over_chips(tables: Tables, *, narrow: bool = False) -> Panels:
     figure = new_figure(width, (2.9 if narrow else 3.2) * rows + 0.4)
     panels = figure.subplots(rows, columns, squeeze=False).flatten()
     for axes, name in zip(panels, services, strict=True):
-        draw_floor(axes, table[table["service"] == name], few=narrow or len(services) > 2)
+        draw_floor(axes, table[table["service"] == name], few=columns > 2)
         axes.set_title(category_words(name), loc="left")
     parts = [part for part in PART_COLOURS if any(part in _parts_seen(table, name) for name in services)]
     floor_legend(figure, parts, narrow=narrow)

@@ -24,7 +24,7 @@ KIND_WORDS = {
     "kv_read": "KV read",
     "kv_written": "KV written",
     "activations": "activations",
-    "kv_moved": "KV moved between parts",
+    "kv_moved": "KV moved",
 }
 
 

@@ -18,6 +18,7 @@ from workloads.costs.floors import step_floor_s, step_parts_s
 from workloads.costs.layouts import bytes_per_value
 from workloads.costs.levels import Level, ladder_of
 from workloads.costs.replica import ReplicaCosts
+from workloads.serving.fields import BLOCK_TOKENS
 from workloads.serving.pass_log import ended_passes
 from workloads.serving.served_traffic import ServedTraffic, traffic_of_passes
 from workloads.serving.service import Service
@@ -64,17 +65,28 @@ def traffic_window(scenario: Scenario, task: WindowTask) -> ServedTraffic:
     assert replica is not None, "the scenario was checked: the model fits"
     service = Service(config, requests, streams.uniforms)
     service.advance(int(requests.arrival_ns[int(WARM_SHARE * requests.count)]))
-    moved_before = service.total("kv_transfer_tokens")
+    before = _kv_moved_tokens(service, section, requests.hash_block_tokens or 0)
     until_ns = int(requests.arrival_ns[-1])
     passes = list(islice(ended_passes(service, until_ns), TOLD_PASSES))
     naive = section.scores == "in_memory"
     found = traffic_of_passes(replica, section.layout, section.prefill_layout, passes, naive_attention=naive)
-    if isinstance(section.batching, DisaggregatedSection):
-        moved = service.total("kv_transfer_tokens") - moved_before
-        kv_bytes = replica.model.kv_bytes_per_token(replica.kv_value_bytes)
-        level = "ici" if section.batching.over == "ici" else "network"
-        found.bytes.setdefault(level, {})[KV_MOVED] = moved * kv_bytes
+    after = _kv_moved_tokens(service, section, requests.hash_block_tokens or 0)
+    kv_bytes = replica.model.kv_bytes_per_token(replica.kv_value_bytes)
+    for level, tokens in after.items():
+        if tokens > before[level]:
+            found.bytes.setdefault(level, {})[KV_MOVED] = (tokens - before[level]) * kv_bytes
     return found
+
+
+def _kv_moved_tokens(service: Service, section: ServiceSection, piece_tokens: int) -> dict[str, int]:
+    """Tokens so far whose KV went over links: between parts, to and from host memory, to and from a remote store."""
+    blocks = service.total("swap_blocks_out") + service.total("swap_blocks_in")
+    pieces = sum(service.total(name) for name in ("pieces_to_host", "host_hits", "remote_hits"))
+    remote = service.total("pieces_to_remote") + service.total("remote_hits")
+    moved = {"host_link": BLOCK_TOKENS * blocks + piece_tokens * pieces, "network": piece_tokens * remote, "ici": 0}
+    if isinstance(section.batching, DisaggregatedSection):
+        moved[section.batching.over] += service.total("kv_transfer_tokens")
+    return moved
 
 
 def slices_of_service(

@@ -19,6 +19,7 @@ from tests.serving.cases import (
 )
 from tests.serving.pool_cases import draw_pool_case
 from tests.serving.prefix_cases import draw_prefix_case
+from tests.serving.swap_cases import draw_swap_case, draw_tier_case
 from tests.serving.test_exactness import bins
 from workloads.requests import Requests
 from workloads.serving import fields as f
@@ -27,7 +28,10 @@ from workloads.serving.measures import ServiceMeasures
 from workloads.serving.pass_log import EndedPass, ended_passes, ledger_now_ns, token_times_ns
 from workloads.serving.service import Service
 
-DRAWS = (draw_case, draw_static_case, draw_central_case, draw_clients_case, draw_pool_case, draw_prefix_case)
+DRAWS = (
+    draw_case, draw_static_case, draw_central_case, draw_clients_case, draw_pool_case, draw_prefix_case,
+    draw_swap_case, draw_tier_case,
+)  # fmt: skip
 
 
 def passes_of(case: Case, service: Service) -> Iterator[EndedPass]:
@@ -116,7 +120,9 @@ def test_token_times_of_some_requests() -> None:
     assert [each[-1] for each in times] == record.finish_ns[:2].tolist()
 
 
-@pytest.mark.parametrize("draw", [draw_case, draw_clients_case, draw_pool_case], ids=lambda draw: draw.__name__)
+@pytest.mark.parametrize(
+    "draw", [draw_case, draw_clients_case, draw_pool_case, draw_swap_case], ids=lambda draw: draw.__name__
+)
 def test_a_life_adds_up(draw: Callable[[int], Case]) -> None:
     """Goal: every nanosecond of a request is told once, token by token. Method: all requests of random workloads
     without losses; gaps add up to the life and each one's categories to the gap; the ledger in all is the record's;
@@ -141,5 +147,6 @@ def test_a_life_adds_up(draw: Callable[[int], Case]) -> None:
                 assert waited == 0 or each.reason not in ("step", "prompt")
             reasons |= {each.reason for each in told}
     assert {"step", "queue", "prompts of others"} <= reasons
-    expected = {draw_case: "computed again", draw_clients_case: "sent again", draw_pool_case: "cache moved"}
+    expected = {draw_case: "computed again", draw_clients_case: "sent again", draw_pool_case: "cache moved",
+                draw_swap_case: "cache swapped"}  # fmt: skip
     assert expected[draw] in reasons

@@ -15,6 +15,7 @@ REASONS = (
     ("replica lost", (f.L_NO_REPLICA, f.L_DEAD)),
     ("sent again", (f.L_BACKOFF,)),
     ("computed again", (f.L_RECOMPUTE,)),
+    ("cache swapped", (f.L_SWAP,)),
     ("no room for its cache", (f.L_KV_BLOCKED,)),
     ("queue", (f.L_QUEUE,)),
     ("cache moved", (f.L_TRANSFER,)),
