@@ -147,7 +147,8 @@ class WindowsSection(Section):
     losses: Annotated[int, Field(ge=0, le=100_000)] = 32
     """Windows around sampled losses and recoveries."""
     record: Annotated[int, Field(ge=0, le=100_000)] = 0
-    """Requests of the first window with all replicas up that the table `requests` keeps, for `opticube export`."""
+    """Requests of the first window with all replicas up that the table `requests` keeps, for `opticube export`,
+    and of which one is followed token by token (`request_life`)."""
 
 
 class LoadCurveSection(Section):
