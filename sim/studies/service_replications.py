@@ -16,10 +16,7 @@ from sim.studies.service_rows import service_measures, weighted_services
 from sim.studies.serving import ServiceOutcome, ServingOutcome
 
 Row = dict[str, Any]
-ONCE = (
-    "offered_requests_per_s", "capacity_requests_per_s", "load_of_capacity", "simulated_share",
-    "goodput_rate_requests_per_s",
-)  # fmt: skip
+ONCE = ("offered_requests_per_s", "capacity_requests_per_s", "load_of_capacity", "simulated_share")
 """Measures that are found once for all windows: they have no replications."""
 
 

@@ -63,6 +63,15 @@ SHARED = [
     "study.shared_pod.replications=2", "study.shared_pod.horizon=4 d", "run.warmup=1 d",
     "serving.windows={requests: 2000, replications: 1, losses: 0}",
 ]  # fmt: skip
+SERVED_ALONE = {
+    "disaggregation": [
+        "serving.windows.requests=300", "serving.load_curve.requests=600", "serving.load_curve.loads=[0.5, 1.5]",
+        "sweep.split={together: {serving.services.0.batching: {kind: continuous}}, "
+        "apart: {serving.services.0.batching: {kind: disaggregated, over: ici}}}", "serving.services.0.slice=4x4x8",
+        "expect=[]",
+    ],
+}  # fmt: skip
+"""Services without a study of availability."""
 NEED_A_FILE = (
     "availability_gpu_faults", "availability_gpu_hardware", "availability_lanl", "azure_hour", "mooncake_prefix",
     "philly_month",
@@ -72,7 +81,7 @@ NEED_A_FILE = (
 def test_no_scenario_is_forgotten() -> None:
     """Goal: the lists here are complete. Method: all shipped names."""
     assert (
-        sorted(["airesim_default", "shared_pod", *OF_PASSES, *SHORTER, *IN_OPERATION, *NEED_A_FILE])
+        sorted(["airesim_default", "shared_pod", *OF_PASSES, *SHORTER, *SERVED_ALONE, *IN_OPERATION, *NEED_A_FILE])
         == shipped_scenarios()
     )
 
@@ -110,6 +119,16 @@ def test_shared_pod(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     uses = read_tables(tmp_path / "run")["shared_pod_chip_hours"]
     assert (uses.loc[uses["use"] == "unaccounted", "chip_hours"] == 0).all()
     assert (tmp_path / "run" / "plots" / "shared_day.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", list(SERVED_ALONE))
+def test_services_alone_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what is shipped works. Method: by name, shorter, through the command; the first sentence answers."""
+    overrides = [word for override in SERVED_ALONE[name] for word in ("--set", override)]
+    assert command_status(["run", name, *overrides, "--out", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"\bnan\b", printed) is None
+    assert " times (" in printed
 
 
 def test_airesim_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
