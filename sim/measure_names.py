@@ -89,6 +89,7 @@ SERVICE_UNITS = {
     "tokens_per_chip_s": "tokens/s", "on_chip_bytes_per_token": "byte", "hbm_bytes_per_token": "byte",
     "link_bytes_per_token": "byte", "network_bytes_per_token": "byte", "rejected_share": "1",
     "timed_out_share": "1", "cancelled_share": "1", "retries_per_request": "retries",
+    "drafts_accepted_share": "1",
 }  # fmt: skip
 """Measures of a service with their units."""
 
@@ -253,6 +254,7 @@ MEASURES: dict[str, MeasureName] = {
     "host_full_share": _of_some_service(
         "1", "preemption: {kind: swap}", lambda service: service.preemption.kind == "swap"
     ),
+    "drafts_accepted_share": _of_some_service("1", "speculation", lambda service: service.speculation is not None),
     "goodput_rate_requests_per_s": MeasureName(
         unit="1/s",
         needs="serving.load_curve",

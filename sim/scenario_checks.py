@@ -20,7 +20,7 @@ from sim.repair_policies import PartsOf
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
 from sim.scenario_shared_checks import shared_pod_problems
-from sim.scenario_together import cache_faults, link_faults
+from sim.scenario_together import cache_faults, draft_faults, link_faults
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
@@ -253,6 +253,9 @@ def _services(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
         yield from _cache(service, path)
         yield from _fits(service, path, pod, used)
         yield from _memory(service, path, known)
+        recorded = scenario.serving.windows.record if scenario.serving is not None else 0
+        for key, what, advice in draft_faults(service, known, recorded):
+            yield (*path, key), what, advice
         used += service.replicas * service.shape().chips
 
 

@@ -25,7 +25,8 @@ ASSUMPTIONS = (
     "RecoveryPolicy.reroute_network_share",
     "PodSection.ports",
     "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch",
-    "SwapSection.host_memory", "TiersSection.host_memory", *JOB_ASSUMPTIONS, *REQUEST_ASSUMPTIONS, *PRICE_ASSUMPTIONS,
+    "SwapSection.host_memory", "TiersSection.host_memory",
+    "SpeculationSection.length", *JOB_ASSUMPTIONS, *REQUEST_ASSUMPTIONS, *PRICE_ASSUMPTIONS,
 )  # fmt: skip
 """Keys whose default is a guess of this project."""
 
@@ -169,6 +170,7 @@ SECTIONS = (
     ("serving.services.N.clients", "ClientsSection", ""),
     ("serving.services.N.admission", "AdmissionSection", ""),
     ("serving.services.N.tiers", "TiersSection", ""),
+    ("serving.services.N.speculation", "SpeculationSection", ""),
     ("serving.services.N.shared_prefix", "SharedPrefix", ""),
     ("chips.KEY", "ChipSection", "KEY is the name that services use; bytes per second are one way."),
     ("models.KEY", "ModelSection", "KEY is the name that services use; parameters follow from the shape."),

@@ -20,6 +20,7 @@ from sim.scenario_batching import (
 from sim.scenario_clients import AdmissionSection, ClientsSection
 from sim.scenario_memory import Cache, PreemptionSection, RecomputeSection, SwapSection, TiersSection
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
+from sim.scenario_speculation import SpeculationSection
 from topology.shape import Shape, parse_shape, shape_of_chips
 from topology.units import PositiveSeconds, Share, Unit
 from workloads.catalogue.chip import Chip
@@ -241,6 +242,8 @@ class ServiceSection(Section):
     """What becomes of the KV of a request that is evicted for want of blocks: `recompute`, or `swap` to host memory."""
     tiers: TiersSection | None = None
     """Memory below the cache to which shared prefixes move down: hosts, then a remote store; left out, none."""
+    speculation: SpeculationSection | None = None
+    """Speculative decoding: a draft model, and how many of its tokens are accepted; left out, one token per step."""
     shared_prefix: SharedPrefix | None = None
     """Common beginnings of prompts, for requests whose own file names none."""
     utilisation: Share = 0.9

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sim.own_catalogue import Catalogue
 from sim.scenario_batching import DisaggregatedSection, StaticSection
+from sim.scenario_faults import nearest
 from sim.scenario_memory import SwapSection
 from sim.scenario_services import ServiceSection
+from sim.scenario_speculation import blocks_beside_draft
 from workloads.catalogue.chip import Chip
-from workloads.kv_cache import Contiguous, Paged, PrefixSharing
+from workloads.kv_cache import BLOCK_TOKENS, Contiguous, Paged, PrefixSharing, blocks_for
 
 Wrong = tuple[str, str, str]
 """The key that is wrong, why, and what to write."""
@@ -61,6 +64,29 @@ def _prefix_faults(service: ServiceSection) -> Iterator[Wrong]:
         what = "no request says which blocks of its prompt others share"
         advice = "write `shared_prefix: {groups: 8, tokens: 1024}`, requests with `sessions`, or a Mooncake file"
         yield "cache", what, advice
+
+
+def draft_faults(service: ServiceSection, known: Catalogue, recorded: int) -> Iterator[Wrong]:
+    """A draft model must be known, fit beside the large one, and serve where passes speculate."""
+    rule = service.speculation
+    if rule is None:
+        return
+    if isinstance(service.batching, StaticSection | DisaggregatedSection):
+        what = f"a {service.batching.kind} service does not speculate"
+        yield "speculation", what, "take the key out, or choose another `batching`"
+    elif recorded:
+        what = "requests of services that speculate are not recorded token by token"
+        yield "speculation", what, "take out `serving.windows.record`"
+    elif rule.draft not in known.models:
+        yield "speculation", f"model `{rule.draft}` is not known", nearest(rule.draft, list(known.models))
+    elif service.model in known.models and service.chip in known.chips:
+        network = service.network_of(service.shape())
+        models = known.models[service.model], known.models[rule.draft]
+        if network is not None and service.activation_reserve < service.utilisation:
+            blocks = blocks_beside_draft(models, known.chips[service.chip], network, service.memory())
+            if blocks < blocks_for(service.longest_reserved_tokens):
+                what = f"{service.model} and {rule.draft} leave {blocks * BLOCK_TOKENS:,} tokens of cache"
+                yield "speculation", what, "write a smaller draft model or a larger slice"
 
 
 def link_faults(service: ServiceSection, chip: Chip) -> Iterator[Wrong]:

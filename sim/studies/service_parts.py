@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from sim.own_catalogue import Catalogue
 from sim.scenario import Scenario
 from sim.scenario_memory import preemption_rule
 from sim.scenario_services import ServiceSection
+from sim.scenario_speculation import blocks_beside_draft
 from sim.streams import Streams
 from topology.shape import Shape, parse_shape
+from workloads.collectives import SliceNetwork
 from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import Paged, blocks_for, kv_memory
 from workloads.load.laws import RequestLaw, draw_requests
 from workloads.prefixes import with_shared_prefix
 from workloads.requests import Requests
-from workloads.serving.service import ServiceConfig, capacity_requests_per_s, saturated_requests_per_s
+from workloads.serving.capacity import capacity_requests_per_s, saturated_requests_per_s
+from workloads.serving.service import ServiceConfig
 
 CAPACITY_REQUESTS = 20_000
 """Requests of the search for the capacity of a replica (design: interfaces, section 1)."""
@@ -44,6 +48,14 @@ class Calibration:
         return self.fits and self.capacity_per_s >= LEAST_LOAD * self.saturated_per_s
 
 
+def replica_blocks(known: Catalogue, section: ServiceSection, network: SliceNetwork) -> int:
+    """KV blocks of a replica, beside its draft model where it has one."""
+    model, chip, settings = known.models[section.model], known.chips[section.chip], section.memory()
+    if section.speculation is None:
+        return kv_memory(model, chip, network, settings).blocks
+    return blocks_beside_draft((model, known.models[section.speculation.draft]), chip, network, settings)
+
+
 def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, replicas: int) -> ServiceConfig | None:
     """The kernel's configuration of `replicas` replicas on slices of `shape`; None where the model does not fit.
 
@@ -55,7 +67,7 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         return None
     model, chip = known.models[section.model], known.chips[section.chip]
     longest = section.requests.longest_tokens
-    blocks = kv_memory(model, chip, network, section.memory()).blocks
+    blocks = replica_blocks(known, section, network)
     if blocks < blocks_for(section.longest_reserved_tokens):
         return None
     rule = section.batching_rule()
@@ -72,6 +84,17 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         max_tokens=max(4096, 2 * longest),
         naive_attention=section.scores == "in_memory",
     )
+    draft = section.speculation and replica_pass_costs(
+        known.models[section.speculation.draft],
+        chip,
+        network,
+        layout=section.layout,
+        attention=section.attention,
+        weights=section.weights,
+        kv=section.kv,
+        max_batch=rule.max_batch,
+        max_tokens=max(4096, 2 * longest),
+    )
     apart = section.disaggregated_rule(costs, model.layers, replicas, section.link_of(shape, chip) or math.inf, blocks)
     return ServiceConfig(
         costs=costs,
@@ -86,6 +109,7 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         admission=section.admission.rule(),
         priorities=section.priorities,
         preemption=preemption_rule(section.preemption, chip, costs),
+        speculation=section.speculation.rule(draft) if section.speculation and draft else None,
         tiers=None if section.tiers is None else section.tiers.rule(chip, costs),
     )
 
@@ -135,9 +159,9 @@ def calibrate(scenario: Scenario, index: int, shape_text: str) -> Calibration:
         chips=shape.chips,
         fits=True,
         capacity_per_s=capacity_requests_per_s(
-            config, requests, section.slo.attainment, None if law.scales else drawn_at
+            config, requests, section.slo.attainment, None if law.scales else drawn_at, streams.uniforms
         ),
-        saturated_per_s=saturated_requests_per_s(config, requests),
+        saturated_per_s=saturated_requests_per_s(config, requests, streams.uniforms),
     )
 
 

@@ -240,6 +240,8 @@ def _memory_measures(weighted: Weighted) -> dict[str, Estimate]:
         found["remote_bytes_per_token"] = weighted.mean_of(lambda window: window.measures.remote_bytes_per_token)
     if section.preemption.kind == "swap":
         found["host_full_share"] = weighted.mean_of(lambda window: window.measures.host_full_share)
+    if section.speculation is not None:
+        found["drafts_accepted_share"] = weighted.mean_of(lambda window: window.measures.drafts_accepted_share)
     if swaps_or_tiers(section):
         found["host_link_bytes_per_token"] = weighted.mean_of(lambda window: window.measures.host_link_bytes_per_token)
     return found

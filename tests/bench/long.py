@@ -23,7 +23,8 @@ from workloads.load.laws import PoissonRequests, request_pieces
 from workloads.load.lengths import LognormalLengths
 from workloads.requests import Requests
 from workloads.serving.batching import ContinuousBatching
-from workloads.serving.service import Service, ServiceConfig, saturated_requests_per_s
+from workloads.serving.capacity import saturated_requests_per_s
+from workloads.serving.service import Service, ServiceConfig
 
 GROWTH = tuple(10**power for power in range(4, 9))
 """Numbers of requests over which the time must grow in proportion."""

@@ -27,8 +27,9 @@ from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import PrefixSharing, kv_memory
 from workloads.requests import Requests
 from workloads.serving.batching import Batching, ChunkedPrefill, ContinuousBatching, Disaggregated
+from workloads.serving.capacity import saturated_requests_per_s
 from workloads.serving.router import LeastOutstanding
-from workloads.serving.service import Service, ServiceConfig, saturated_requests_per_s
+from workloads.serving.service import Service, ServiceConfig
 from workloads.traces.reading import read_trace
 
 REPEATS = 5

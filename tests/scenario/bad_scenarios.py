@@ -503,6 +503,27 @@ CROSS_CASES = [
         "no source tells what the network carries for one TPU v4; write `remote_link`",
     ),
     edit(
+        "drafts of nobody",
+        "      load: 0.7",
+        "      speculation: {draft: gemma2b, acceptance: 70 %}\n      load: 0.7",
+        ":23: ",
+        "model `gemma2b` is not known",
+    ),
+    edit(
+        "drafts in static batches",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "batching: {kind: static}\n      speculation: {draft: gemma_2b, acceptance: 70 %}",
+        ":25: ",
+        "a static service does not speculate",
+    ),
+    edit(
+        "a draft model as large as the model",
+        "      slice: 4x4x4",
+        "      slice: 1x2x4\n      speculation: {draft: llama3_70b, acceptance: 70 %}",
+        ":22: ",
+        "llama3_70b and llama3_70b leave 0 tokens of cache",
+    ),
+    edit(
         "swap over an unknown link",
         "      load: 0.7",
         "      chip: tpu_v5p\n      preemption: {kind: swap, host_memory: 8 GiB}\n      load: 0.7",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tests.serving.naive import FAR, Costs, Naive, Rules
 from tests.serving.naive_clients import ClientNaive
+from tests.serving.naive_drafts import DraftNaive, drafted_costs
 from tests.serving.naive_static import StaticNaive
 from tests.serving.naive_swap import SwapNaive
 from tests.serving.naive_tiers import TierNaive
@@ -39,6 +40,7 @@ class Case:
     events: tuple[tuple[str, int, int, float], ...]
     horizon_ns: int
     whole_costs: Costs
+    draft_costs: Costs | None = None
 
     def uniforms(self, name: str, block: int, count: int) -> NDArray[np.float64]:
         """Luck of the random router."""
@@ -246,7 +248,7 @@ def tell_requests(naive: Naive, case: Case) -> None:
     for request in naive.requests:
         k = request.index
         request.priority = sum(bool(classes[k] >= bound) for bound in np.cumsum(config.priorities)[:-1])
-        request.seed = int(seeds[k] * 2**53) if config.clients.retries.attempts > 1 else 0
+        request.seed = int(seeds[k] * 2**53) if config.needs_seeds else 0
         if config.clients.cancellations is not None:
             after = int(config.clients.cancellations.after_ns(cancels[k : k + 1], FAR)[0])
             request.cancel = min(FAR, request.arrival + after)
@@ -298,6 +300,10 @@ def run_naive_on(case: Case) -> Naive:
         rules.host_blocks = case.config.preemption.host_blocks
         rules.block_ns = round(case.config.preemption.s_per_block * 1e9)
         kinds.append(SwapNaive)
+    if case.config.speculation is not None and case.draft_costs is not None:
+        rules.drafts, rules.acceptance = case.config.speculation.length, case.config.speculation.acceptance
+        rules.costs = drafted_costs(rules.costs, case.draft_costs, rules.drafts)
+        kinds.append(DraftNaive)
     if case.config.tiers is not None:
         tell_tiers(rules, case.config.tiers)
         kinds.append(TierNaive)

@@ -53,6 +53,8 @@ class Rules:
     max_ttft: int = FAR
     host_blocks: int = 0
     block_ns: int = 0
+    drafts: int = 0
+    acceptance: float = 0.0
     host_pieces: int = 0
     remote_pieces: int = 0
     host_piece_ns: int = 0
@@ -412,7 +414,7 @@ class Naive:
         decodes = [request for request in replica.running if request.decoding]
         evicted = False
         while rules.reserve is None:
-            need = sum(1 for request in decodes if request.kv % 16 == 0)
+            need = sum(self.blocks_ahead(request, request.kv) - request.blocks for request in decodes)
             if need <= self.free(replica):
                 break
             victim = max(enumerate(replica.running), key=lambda each: (each[1].priority, each[0]))[1]
@@ -430,7 +432,7 @@ class Naive:
             evicted = True
         if rules.reserve is None:
             for request in decodes:
-                request.blocks += request.kv % 16 == 0
+                request.blocks = self.blocks_ahead(request, request.kv)
         self.take_unused(replica)
         replica.blocked = evicted
         prompts = [] if evicted else self.admit(replica, t, len(decodes))
@@ -440,6 +442,14 @@ class Naive:
         self.start_pass(replica, t, decodes, prompts)
         if evicted:
             self.wake_idle(t)
+
+    def blocks_ahead(self, request: Request, kv: int) -> int:
+        """Blocks for all tokens that the next pass may add to `kv` tokens."""
+        return -(-min(kv + 1 + self.rules.drafts, request.prompt + request.output - 1) // 16)
+
+    def tokens_of(self, request: Request, flight: Pass) -> int:
+        """Tokens of a decode in a pass: one without speculation."""
+        return 1
 
     def preempt(self, replica: Replica, request: Request) -> None:
         """What becomes of the KV of the evicted."""
@@ -537,8 +547,11 @@ class Naive:
         for request in flight.prompts:
             self.split_prompt(request, flight, tokens, reads, pairs, cached)
         for request in sorted(flight.decodes, key=lambda request: request.index):
-            request.kv += 1
-            self.emit(request, t)
+            for _ in range(self.tokens_of(request, flight)):
+                request.kv += 1
+                self.emit(request, t)
+            if self.rules.drafts and self.rules.reserve is None and request.finish < 0:
+                request.blocks = -(-request.kv // 16)
             if request.finish >= 0:
                 self.leave_prefix(replica, request)
         for request in flight.prompts:

@@ -65,7 +65,7 @@ class SwapNaive(Naive):
         slots = rules.max_batch if rules.max_batch is not None else FAR
         while room > 0 and queue and len(replica.running) < slots and self.is_answer(replica, queue[0]):
             request = queue[0]
-            blocks = -(-(request.host_kv + 1) // 16)
+            blocks = self.blocks_ahead(request, request.host_kv)
             spare = self.free(replica) - blocks
             if spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks)):
                 replica.blocked = True

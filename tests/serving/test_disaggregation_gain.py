@@ -9,8 +9,9 @@ import numpy as np
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
 from workloads.serving.batching import ContinuousBatching, Disaggregated
+from workloads.serving.capacity import goodput_requests_per_s
 from workloads.serving.router import LeastOutstanding
-from workloads.serving.service import ServiceConfig, goodput_requests_per_s
+from workloads.serving.service import ServiceConfig
 
 
 def test_disaggregation_serves_more_within_tight_limits() -> None:

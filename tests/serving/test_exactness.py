@@ -177,7 +177,7 @@ def uncompiled_digests(first: int, last: int, before: str = "", draw: str = "dra
     code = (
         "import numba; from tests.serving.test_exactness import *; from tests.serving.cases import *\n"
         "from tests.serving.prefix_cases import *; from tests.serving.pool_cases import *\n"
-        f"from tests.serving.swap_cases import *\n{before}\n"
+        f"from tests.serving.swap_cases import *; from tests.serving.draft_cases import *\n{before}\n"
         "assert numba.config.DISABLE_JIT\n"
         f"for seed in range({first}, {last}): print(digest(run_kernel_on({draw}(seed, whole=seed % 2 == 0))))\n"
     )

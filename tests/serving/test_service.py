@@ -19,9 +19,10 @@ from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
 from workloads.serving import service as service_module
 from workloads.serving.batching import ChunkedPrefill, ContinuousBatching
+from workloads.serving.capacity import capacity_requests_per_s, saturated_requests_per_s
 from workloads.serving.measures import QueueVerdict
 from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin
-from workloads.serving.service import Service, ServiceConfig, capacity_requests_per_s, saturated_requests_per_s
+from workloads.serving.service import Service, ServiceConfig
 
 COSTS = synthetic_pass_costs(kv_read_s_per_token=1e-9)
 CONFIG = ServiceConfig(costs=COSTS, blocks=4000, ttft_limit_s=0.5, tpot_limit_s=0.04, record_requests=10_000)

@@ -14,7 +14,8 @@ from workloads.load.laws import GammaRequests, draw_requests
 from workloads.load.lengths import LognormalLengths
 from workloads.requests import Requests
 from workloads.serving.batching import ContinuousBatching
-from workloads.serving.service import ServiceConfig, capacity_requests_per_s
+from workloads.serving.capacity import capacity_requests_per_s
+from workloads.serving.service import ServiceConfig
 
 
 def capacity(axes: tuple[int, int, int], requests: Requests) -> float:

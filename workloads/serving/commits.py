@@ -28,6 +28,7 @@ from workloads.serving.queues import (
     sift_down,
     sort_by_arrival,
 )
+from workloads.serving.speculation import accept_drafts
 from workloads.serving.transfers import book_first_gaps, hand_over
 from workloads.serving.waste import book_memory, book_room
 
@@ -244,6 +245,8 @@ def commit_mixed(s: State, r: int) -> None:
     common[f.N_TOKENS] += decodes
     common[f.N_STEPS] += 1
     common[f.N_PROMPT_TOKENS] += replica[r, f.R_PROMPT_TOKENS]
+    if common[f.C_DRAFTS] > 0:
+        accept_drafts(s, r)
     complete_decodes(s, r)
     i = replica[r, f.R_FIRST_PREFILL]
     while i != f.NO_SLOT:

@@ -28,6 +28,7 @@ from workloads.serving.queues import (
     remove_from_heap,
     youngest_of_lowest,
 )
+from workloads.serving.speculation import blocks_to_reserve
 from workloads.serving.static_batches import form_batch
 from workloads.serving.swap import (
     carry_no_prompt,
@@ -143,10 +144,11 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
 
 @kernel_part
 def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
-    """Begin a pass that carries prompt tokens, or moves blocks, at t; it has a segment of its own."""
+    """Begin a pass that carries prompt tokens, moves blocks, or speculates, at t; it has a segment of its own."""
     replica, pace, common = s.replica, s.pace, s.common
     decodes = replica[r, f.R_DECODES]
     replica[r, f.R_FREE] -= reserved
+    replica[r, f.R_RESERVED] = reserved
     row, weight = table_row(s, decodes + replica[r, f.R_PROMPT_TOKENS])
     kind = f.T_PREFILL if replica[r, f.R_PROMPT_TOKENS] > 0 else f.T_DECODE
     healthy = table_value(s, row, weight, kind) + kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
@@ -188,6 +190,12 @@ def anchor_segment(s: State, r: int, t: int) -> None:
 
 
 @kernel_part
+def blocks_of_pass(s: State, r: int) -> int:
+    """Blocks that the decodes of replica r reserve for the pass that begins."""
+    return blocks_to_reserve(s, r) if s.common[f.C_DRAFTS] > 0 else blocks_of_next_step(s, r)
+
+
+@kernel_part
 def fill_batch(s: State, r: int, t: int) -> bool:
     """Reserve for the decodes of replica r, evict or admit; begin a pass with prompts where there is one.
 
@@ -196,12 +204,12 @@ def fill_batch(s: State, r: int, t: int) -> bool:
     replica = s.replica
     swaps = s.common[f.C_HOST_BLOCKS] > 0
     replica[r, f.R_EXTRA] = 0
-    reserved = blocks_of_next_step(s, r)
+    reserved = blocks_of_pass(s, r)
     evicted = False
     while reserved > replica[r, f.R_FREE]:
         evict_youngest(s, r, t)
         evicted = True
-        reserved = blocks_of_next_step(s, r)
+        reserved = blocks_of_pass(s, r)
     if s.common[f.C_UNIT] > 0:
         take_cached(s, r, reserved)
     blocked = 1
@@ -209,14 +217,14 @@ def fill_batch(s: State, r: int, t: int) -> bool:
         carry_no_prompt(s, r)
     elif swaps and is_next_at_host(s, r):
         blocked = read_back(s, r, t, reserved)
-        reserved = blocks_of_next_step(s, r)
+        reserved = blocks_of_pass(s, r)
     else:
         blocked = admit(s, r, t, reserved)
     note_blocked(s, r, t, blocked)
     begins = replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT or replica[r, f.R_EXTRA] > 0
     if s.common[f.C_ROUTER] == f.ROUTE_CENTRAL and (evicted or begins):
         wake_others(s, r, t)
-    if begins:
+    if begins or (s.common[f.C_DRAFTS] > 0 and replica[r, f.R_DECODES] > 0):
         start_mixed(s, r, t, reserved)
     elif replica[r, f.R_DECODES] == 0:
         replica[r, f.R_MODE] = f.IDLE

@@ -131,11 +131,12 @@ TIME_GAUGES = 7
     C_HOST_PIECES,
     C_REMOTE_PIECES,
     C_LOWER_BUCKETS,
-) = range(54)
-SETTINGS = 54
+    C_DRAFTS,
+) = range(55)
+SETTINGS = 55
 """`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens.
 `C_HOST_BLOCKS`: of host memory by replica, for those that are evicted (0: they are computed again). `C_LOWER_BUCKETS`:
-of the hash table of the tiers below the cache (0: there are none)."""
+of the hash table of the tiers below the cache (0: there are none). `C_DRAFTS`: tokens that are drafted per pass."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -202,8 +203,9 @@ CLASSES = 8
     R_LOWER_SPARE,
     R_LOWER_HOST,
     R_LOWER_REMOTE,
+    R_RESERVED,
     R_CLASS_TAIL,
-) = range(53)
+) = range(54)
 R_GAUGE = R_CLASS_TAIL + CLASSES
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
@@ -233,11 +235,13 @@ R_HEAP = R_PHASE + BLOCK_TOKENS
     P_SWAP,
     P_HOST_PIECE,
     P_REMOTE_PIECE,
-) = range(18)
-PACE_SIZE = 18
-"""The last eight are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
+    P_ACCEPTED,
+) = range(19)
+PACE_SIZE = 19
+"""The last nine are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
 per token moved to a decode replica, of all layers and of the last one; ns per block written to the host or read; ns
-per shared piece read from the host, or from the remote store."""
+per shared piece read from the host, or from the remote store; the chance that a
+drafted token is accepted."""
 
 # Columns of the table of pass times (float, ns): decode total and parts, prefill total and parts;
 # the tokens of the row; and, by decoding sequences, ns per context token read.
@@ -366,8 +370,10 @@ SLOT_SIZE = S_EVENTS + 1
     N_TO_REMOTE,
     N_DROPPED,
     N_TIER_NS,
+    N_DRAFTED,
+    N_ACCEPTED,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 59)
+) = range(SETTINGS, SETTINGS + 61)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)

@@ -131,8 +131,8 @@ def arrive(s: State, row: int, t: int) -> int:
     slot[i, f.S_HASH_AT] = s.request[row, f.Q_HASH_AT]
     slot[i, f.S_HASHES] = s.request[row, f.Q_HASHES]
     slot[i, f.S_CLASS] = s.request[row, f.Q_CLASS]
+    slot[i, f.S_SEED] = s.request[row, f.Q_SEED]
     if common[f.C_CLIENTS]:
-        slot[i, f.S_SEED] = s.request[row, f.Q_SEED]
         slot[i, f.S_CANCEL] = t + s.request[row, f.Q_CANCEL]
     slot_of_request: int = i
     return slot_of_request

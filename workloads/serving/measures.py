@@ -219,6 +219,11 @@ class ServiceMeasures:
         return _share(self.piece_tokens * pieces, self.totals["tokens"]) * self.kv_bytes_per_token
 
     @property
+    def drafts_accepted_share(self) -> float:
+        """Of the tokens that were drafted, the share that was accepted; nan without any."""
+        return _share(self.totals["accepted"], self.totals["drafted"])
+
+    @property
     def host_full_share(self) -> float:
         """Of the evictions with KV to write to the host, the share that found it full; nan without any."""
         full = self.totals["host_full"]

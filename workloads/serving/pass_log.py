@@ -53,6 +53,8 @@ def ended_passes(service: Service, until_ns: int) -> Iterator[EndedPass]:
 
     The service may be read between two passes, not changed; whoever stops early finds it at the end of the last pass.
     """
+    if service.config.speculation is not None:
+        raise ValueError("passes that speculate give several tokens at once: they are not told one by one")
     service.advance(service.now_ns)  # the next requests are at hand then
     seen, before = 0, service.total("steps")
     while True:

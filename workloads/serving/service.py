@@ -7,7 +7,7 @@ of time; arrivals and routing live inside. At one instant, machine events come b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numba
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
-from workloads.requests import LATEST_NS, Requests
+from workloads.requests import Requests
 from workloads.serving import fields as f
-from workloads.serving.batching import Batching, ContinuousBatching, Disaggregated
+from workloads.serving.batching import Batching, ContinuousBatching
 from workloads.serving.clients import Admission, Clients, check_shares
+from workloads.serving.drafts import Speculation, speculative_costs
 from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
 from workloads.serving.pieces import in_pieces, piece_tokens
@@ -33,8 +34,6 @@ Uniforms = Callable[[str, int, int], NDArray[np.float64]]
 """(stream name, block, count) -> uniforms in [0, 1), as `Streams.uniforms` gives them."""
 
 NO_TPOT_LIMIT_NS = 1 << 42
-IDLE_LOAD = 1e-3
-"""Share of the saturated rate at which requests come far apart."""
 CHUNK = 1 << 16
 """Requests that the kernel sees at once."""
 WORK_COMPILED, WORK_PLAIN = 100_000, 2_000
@@ -52,6 +51,7 @@ TOTAL_NAMES = (
     "kv_used_token_steps", "kv_reserved_token_steps", "kv_external_token_steps",
     "swaps_out", "swaps_in", "swap_blocks_out", "swap_blocks_in", "swap_ns", "host_full",
     "host_hits", "remote_hits", "pieces_to_host", "pieces_to_remote", "pieces_dropped", "tier_ns",
+    "drafted", "accepted",
 )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ class ServiceConfig:
     `clients`: their patience, retries, cancellations; `admission`: limits at the door of a replica; `priorities`:
     shares of the requests in classes 0 (the highest), 1, ...: strict first come, first served within a class, a higher
     one first; the lowest is evicted first. `preemption`: what becomes of the KV of the evicted. `tiers`:
-    memory below the cache to which shared prefixes move down.
+    memory below the cache to which shared prefixes move down. `speculation`: several tokens per step.
     """
 
     costs: PassCosts
@@ -88,6 +88,7 @@ class ServiceConfig:
     priorities: tuple[float, ...] = ()
     preemption: Preemption = field(default_factory=Recompute)
     tiers: Tiers | None = None
+    speculation: Speculation | None = None
 
     def __post_init__(self) -> None:
         """Refuse what can not run."""
@@ -104,8 +105,18 @@ class ServiceConfig:
     @property
     def needs_uniforms(self) -> bool:
         """Whether anything about its requests is drawn inside: luck, priorities, jitter, cancellations."""
-        drawn = len(self.priorities) > 1 or self.clients.retries.attempts > 1 or self.clients.cancellations is not None
+        drawn = len(self.priorities) > 1 or self.needs_seeds or self.clients.cancellations is not None
         return drawn or isinstance(self.router, RandomRouter)
+
+    @property
+    def needs_seeds(self) -> bool:
+        """Whether requests have draws of their own: jitter of retries, drafts that are accepted."""
+        return self.clients.retries.attempts > 1 or self.speculation is not None
+
+    @property
+    def pass_costs(self) -> PassCosts:
+        """What a pass costs, drafts and their check included."""
+        return self.costs if self.speculation is None else speculative_costs(self.costs, self.speculation)
 
 
 class Service:
@@ -118,7 +129,7 @@ class Service:
         self, config: ServiceConfig, requests: Requests | Iterable[Requests], uniforms: Uniforms | None = None
     ) -> None:
         if config.needs_uniforms and uniforms is None:
-            raise ValueError("a random router, priorities, retries and cancellations need uniforms")
+            raise ValueError("a random router, priorities, retries, cancellations and speculation need uniforms")
         self.config = config
         self.now_ns = 0
         self._uniforms = uniforms
@@ -128,7 +139,7 @@ class Service:
         self._chunks = in_pieces(chain([] if first is None else [first], parts), hash_tokens, CHUNK)
         self._ahead = next(self._chunks, None)
         self._state = new_state(
-            costs=config.costs,
+            costs=config.pass_costs,
             blocks=config.blocks,
             replicas=config.replicas,
             batching=config.batching,
@@ -146,6 +157,7 @@ class Service:
             waste=config.measure_waste,
             preemption=config.preemption,
             tiers=config.tiers,
+            speculation=config.speculation,
         )
         self._totals = [0] * f.COMMON_SIZE
         self._blocks: dict[str, tuple[int, NDArray[np.float64]]] = {}
@@ -324,7 +336,7 @@ class Service:
         if len(config.priorities) > 1:
             bounds = np.cumsum(config.priorities)[:-1]
             piece[:, f.Q_CLASS] = np.searchsorted(bounds, self._by_request(PRIORITY_STREAM, first, count), "right")
-        if config.clients.retries.attempts > 1:
+        if config.needs_seeds:
             piece[:, f.Q_SEED] = self._by_request(RETRY_STREAM, first, count) * float(1 << f.SEED_BITS)
         piece[:, f.Q_CANCEL] = f.FOREVER
         if config.clients.cancellations is not None:
@@ -369,75 +381,3 @@ class Service:
             attempts=rows[:, f.X_ATTEMPTS],
             ledger_ns=rows[:, f.X_LEDGER :],
         )
-
-
-def at_rate(requests: Requests, factor: float) -> Requests:
-    """The same requests, arriving `factor` times as fast; of very slow ones only those that the clock can hold."""
-    with np.errstate(over="ignore"):
-        scaled = requests.arrival_ns / factor
-    few = requests.first(max(1, int(np.searchsorted(scaled, LATEST_NS))))
-    arrival_ns = np.rint(np.minimum(scaled[: few.count], LATEST_NS)).astype(np.int64)
-    return few.arriving(arrival_ns)
-
-
-def one_alone(config: ServiceConfig) -> ServiceConfig:
-    """One replica of the service, whose clients wait for ever and are all let in: what it can do itself."""
-    plain = replace(config, clients=Clients(), admission=Admission(), priorities=())
-    replicas = config.replicas if isinstance(config.batching, Disaggregated) else 1  # prompts and answers: all of it
-    return replace(plain, replicas=replicas, router=RoundRobin(), record_requests=0)
-
-
-def capacity_requests_per_s(
-    config: ServiceConfig,
-    requests: Requests,
-    attainment: float = 0.9,
-    drawn_at: Callable[[float], Requests] | None = None,
-) -> float:
-    """Greatest rate, in requests per second on one replica, at which a share `attainment` of `requests` is in time.
-
-    The requests (20,000 by the design) are the same at every rate, only their arrivals are scaled: common random
-    numbers; where a rate does more than that, `drawn_at` draws them. Bisection to 1 % on one replica; 0.0 when limits
-    are not met at a thousandth of the saturated rate. It is never above the saturated rate: there the queue grows
-    without end, however wide the limits are for the first `requests`.
-    """
-    return goodput_requests_per_s(one_alone(config), requests, attainment, drawn_at)
-
-
-def goodput_requests_per_s(
-    config: ServiceConfig,
-    requests: Requests,
-    attainment: float = 0.9,
-    drawn_at: Callable[[float], Requests] | None = None,
-) -> float:
-    """The goodput rate of a whole service: as `capacity_requests_per_s`, with all its replicas (no random router)."""
-    whole = replace(config, record_requests=0, measures=True)
-    drawn_per_s = requests.count / max(int(requests.arrival_ns[-1]), 1) * 1e9
-
-    def keeps(rate_per_s: float) -> bool:
-        offered = at_rate(requests, rate_per_s / drawn_per_s) if drawn_at is None else drawn_at(rate_per_s)
-        return Service(whole, offered).finish().attainment >= attainment
-
-    saturated = _rate_at_once(whole, requests)
-    if saturated == 0.0:
-        return 0.0
-    if keeps(saturated):
-        return saturated
-    if not keeps(IDLE_LOAD * saturated):
-        return 0.0
-    low, high = saturated / 2, saturated
-    while low > IDLE_LOAD * saturated and not keeps(low):
-        high, low = low, low / 2
-    while high > 1.01 * low:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
-
-
-def saturated_requests_per_s(config: ServiceConfig, requests: Requests) -> float:
-    """Requests per second that one replica completes when all `requests` wait for it from the start."""
-    return _rate_at_once(one_alone(config), requests)
-
-
-def _rate_at_once(config: ServiceConfig, requests: Requests) -> float:
-    at_once = requests.arriving(np.zeros(requests.count, dtype=np.int64))
-    return Service(replace(config, record_requests=0, measures=False), at_once).finish().requests_per_s

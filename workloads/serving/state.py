@@ -10,6 +10,7 @@ from workloads.pass_costs import PassCosts
 from workloads.serving import fields as f
 from workloads.serving.batching import NO_LIMIT, Batching, Disaggregated, StaticBatching
 from workloads.serving.clients import Admission, Clients
+from workloads.serving.drafts import Speculation
 from workloads.serving.fields import State
 from workloads.serving.logbins import BINS
 from workloads.serving.preemption import Preemption, Swap, Tiers
@@ -75,6 +76,7 @@ def new_state(
     waste: bool,
     preemption: Preemption,
     tiers: Tiers | None,
+    speculation: Speculation | None,
 ) -> State:
     """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece."""
     setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
@@ -123,6 +125,8 @@ def new_state(
     pace[:, f.P_KV_UNITS] = 2.0**shift
     if isinstance(preemption, Swap):
         pace[:, f.P_SWAP] = _nanoseconds(np.array(preemption.s_per_block), FINER)
+    if speculation is not None:
+        setting[f.C_DRAFTS], pace[:, f.P_ACCEPTED] = speculation.length, speculation.acceptance
     lower, lower_bucket = new_tiers(setting, replica, pace, tiers)
     if isinstance(batching, Disaggregated):
         set_pools(batching, setting, replica, pace, watermark)

@@ -25,6 +25,7 @@ from workloads.serving.fields import State
 from workloads.serving.host import forget_host, release_host
 from workloads.serving.prefix import take_cached
 from workloads.serving.queues import append_running, pop_queue
+from workloads.serving.speculation import blocks_ahead
 from workloads.serving.transfers import book_first_gaps
 
 
@@ -106,7 +107,7 @@ def read_back(s: State, r: int, t: int, reserved: int) -> int:
         if not is_answer_at_host(s, r, i):
             return 0
         tokens = slot[i, f.S_HOST_TOKENS]
-        spare = replica[r, f.R_FREE] - reserved - blocks_of(tokens + 1)
+        spare = replica[r, f.R_FREE] - reserved - blocks_ahead(s, i, tokens)
         if spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < common[f.C_WATERMARK]):
             return 1
         pop_queue(s, queue)
@@ -114,7 +115,7 @@ def read_back(s: State, r: int, t: int, reserved: int) -> int:
         move_between(s, t, queue, r)
         slot[i, f.S_ROW] = r
         replica[r, f.R_FREE] -= blocks_of(tokens)
-        reserved += blocks_of(tokens + 1) - blocks_of(tokens)
+        reserved += blocks_ahead(s, i, tokens) - blocks_of(tokens)
         if common[f.C_UNIT] > 0:
             take_cached(s, r, reserved)
         read_in(s, r, i)

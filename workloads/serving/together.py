@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from workloads.kv_cache import Contiguous, Paged, PrefixSharing
 from workloads.serving.batching import Disaggregated, StaticBatching
 from workloads.serving.clients import Admission, Clients
+from workloads.serving.drafts import speculative_costs
 from workloads.serving.preemption import Swap
 from workloads.serving.router import CentralQueue, PrefixAffine, SloAware
 
@@ -29,6 +30,12 @@ def check_together(config: ServiceConfig) -> None:
         raise ValueError("nothing is ever evicted where all is reserved at admission: swap has nothing to do")
     if config.tiers is not None and not isinstance(config.kv, PrefixSharing):
         raise ValueError("tiers keep prefixes that prompts share: they need a cache that shares them")
+    if config.speculation is not None:
+        if static or isinstance(config.batching, Disaggregated):
+            raise ValueError("speculation is for replicas that join prompts and answers: continuous or chunked_prefill")
+        if config.measure_waste:
+            raise ValueError("waste is measured in closed form by steps of one token: not with speculation")
+        speculative_costs(config.costs, config.speculation)
     if isinstance(config.batching, Disaggregated):
         _check_pools(config, config.batching)
 
