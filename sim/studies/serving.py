@@ -152,7 +152,8 @@ def _simulate(
         advance(1, f"{section.name}: windows around losses")
     told = request_of_longest_gap(steady[-1][0].token_ns)
     lives = list(map_tasks(executor, request_life, [] if told is None else [(scenario, task(0), told)]))
-    repetitions = range(min(windows.replications, TRAFFIC_WINDOWS))
+    most = 0 if section.speculation is not None else TRAFFIC_WINDOWS  # passes of several tokens are not told
+    repetitions = range(min(windows.replications, most))
     traffic = list(map_tasks(executor, traffic_window, [(scenario, task(number)) for number in repetitions]))
     stories = list(map_tasks(executor, tell_story, [(scenario, task(0), fabric) for fabric in STORY_FABRICS]))
     at_capacity = list(map_tasks(executor, ladder_window, [(scenario, index, each) for each in ladder]))

@@ -519,7 +519,7 @@ CROSS_CASES = [
     edit(
         "a draft model as large as the model",
         "      slice: 4x4x4",
-        "      slice: 1x2x4\n      speculation: {draft: llama3_70b, acceptance: 70 %}",
+        "      slice: 2x2x2\n      speculation: {draft: llama3_70b, acceptance: 70 %}",
         ":22: ",
         "llama3_70b and llama3_70b leave 0 tokens of cache",
     ),
