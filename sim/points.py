@@ -46,6 +46,7 @@ from sim.studies.service_replications import service_replication_rows
 from sim.studies.service_rows import serving_rows
 from sim.studies.serving import ServingOutcome, serving_study
 from sim.studies.shared_pod import shared_pod_tables
+from sim.studies.waterfall import waterfall_rows
 from sim.summary import summary_rows
 
 Row = dict[str, Any]
@@ -196,6 +197,7 @@ def _point_result(
         for name, more in serving_rows(setup, serving, replicas, host).items():
             rows.setdefault(name, []).extend(more)
         rows["service_replications"] = service_replication_rows(setup, serving, replicas, host)
+    rows["waterfall"] = waterfall_rows(setup, rows, host)
     if not asks_passes_alone(point.scenario):
         rows["flows"] = flow_rows(setup, rows, delivered, host)
     rows["summary"] = summary_rows(point.scenario.name, point.index, setup.fabric.value, rows)

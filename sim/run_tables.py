@@ -330,6 +330,18 @@ FLOWS = TableSpec(
         Column("note", DType.TEXT, "", "how it is counted, why it is blank, or the mark and source of a price"),
     ),
 )
+WATERFALL = TableSpec(
+    "waterfall",
+    "fabric, host availability, service and step from the peak of its chips to tokens in time",
+    (
+        FABRIC,
+        HOST,
+        SERVICE,
+        Column("step", DType.TEXT, "", "peak, memory-bound, batched, placed, delivered or in time"),
+        Column("tokens_per_s", DType.FLOAT, "1/s", "tokens of answers that are left after the step"),
+        Column("share_of_peak", DType.FLOAT, "1", "the same over the peak"),
+    ),
+)
 IDEAL = TableSpec(
     "ideal",
     "fabric, host availability, measure and avoidable cause (`opticube run --ideal`)",
@@ -395,6 +407,7 @@ SPECS = {
         MEASURED_TIMES,
         ERRORS_OF_TIMES,
         PASSES,
+        WATERFALL,
         IDEAL,
         SUMMARY,
     )

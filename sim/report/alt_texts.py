@@ -14,6 +14,7 @@ from sim.report.sentences import headline_chips
 from sim.report.shared_words import shared_day_alt
 from sim.report.story import failure_instant_s, is_quiet, stage_spans, story_fabrics
 from sim.report.token_words import floor_alt, life_alt, traffic_alt
+from sim.report.waterfall_words import waterfall_lines
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, listed, percent, seconds
 
 
@@ -21,6 +22,7 @@ def alt_text(name: str, tables: Tables) -> str:
     """The alternative text of the picture `name` (a key of `plots.DRAWINGS`)."""
     tell = {
         "availability": _availability,
+        "waterfall": _waterfall,
         "promise": _promise,
         "failure": _failure,
         "slice_sizes": _slice_sizes,
@@ -56,6 +58,12 @@ def _availability(tables: Tables) -> str:
         "Small line charts of the share of the pod in slices over slice size, a row per form of availability and a "
         f"column per host availability. Expected at {chips} chips, {'; '.join(parts)}. All values are in the table."
     )
+
+
+def _waterfall(tables: Tables) -> str:
+    steps = "peak, memory-bound, batched, placed, delivered, in time"
+    said = " ".join(waterfall_lines(tables))
+    return f"Tokens per second on a log scale after each step ({steps}), a panel per service. {said} The table has all."
 
 
 def _promise(tables: Tables) -> str:

@@ -90,6 +90,7 @@ ABSENT = {
     "recovery_stages": "no recoveries: the scenario has no `study.operations`, or no job was lost",
     "cube_story": "no cubes over time: the scenario has no `study.operations`",
     "promise_months": "no promise by month: the scenario has no `study.operations.promise`",
+    "waterfall": "no waterfall: the scenario has no `serving`",
     "ideal": "no avoidable causes: run it with --ideal",
     "flows": "no flows: the report is of tables alone",
     "shared_pod": "no pod that serves and trains: the scenario has no `study.shared_pod`",

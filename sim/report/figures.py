@@ -15,6 +15,7 @@ from sim.report.story import failure_story
 from sim.report.style import Panels
 from sim.report.token_pictures import time_over_chips, traffic_by_level
 from sim.report.variants import variants_of
+from sim.report.waterfall import tokens_waterfall
 
 
 class Plots:
@@ -29,6 +30,10 @@ class Plots:
     def availability(self) -> Panels:
         """Availability over slice size, a panel per host availability."""
         return availability_curves(self._tables)
+
+    def waterfall(self) -> Panels:
+        """Tokens per second of each service, from the peak of its chips to tokens in time."""
+        return tokens_waterfall(self._tables)
 
     def promise(self) -> Panels:
         """Cubes that a promise takes over slice size, all fabrics."""

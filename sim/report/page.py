@@ -39,6 +39,7 @@ from sim.report.shared_words import shared_pod_sentences
 from sim.report.token_html import floor_html, traffic_html
 from sim.report.token_words import floor_sentences, life_sentences, traffic_sentences
 from sim.report.variants import Variant, opening, shown_variants
+from sim.report.waterfall_words import waterfall_html, waterfall_lines
 from sim.report.words import category_words, seconds
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         *([] if is_absent(tables, "effects") else [_effects(tables)]),
         section("availability-table", "Availability, the table", "availability", "", _availability),
         section("curves", "Availability over slice size", "availability", "availability"),
+        *([] if is_absent(tables, "waterfall") else [_waterfall(section)]),
         section("promises", "What a promise takes", "promise", "promise", _promises),
         section("failure", "Tokens through a failure", "failure_story", "failure"),
         section("slice-sizes", "What a bigger slice buys", "slice_sizes", "slice_sizes", _slice_sizes),
@@ -215,6 +217,15 @@ def _ledgers(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
 
 def _chip_hours(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [tables_of_page.chip_hours_html(tables)]
+
+
+def _waterfall(section: MakeSection) -> Section:
+    title = "From the peak to tokens in time"
+    return section("waterfall", title, "waterfall", "waterfall", _waterfall_tables)
+
+
+def _waterfall_tables(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return waterfall_lines(tables), [waterfall_html(tables)]
 
 
 def _ideal(tables: Tables) -> tuple[list[str], list[HtmlTable]]:

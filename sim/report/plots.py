@@ -37,11 +37,13 @@ from sim.report.style import Panels, empty_panels, png_bytes, svg_text
 from sim.report.token_pictures import time_over_chips as time_over_chips
 from sim.report.token_pictures import traffic_by_level as traffic_by_level
 from sim.report.variants import opening, variants_of
+from sim.report.waterfall import tokens_waterfall as tokens_waterfall
 
 Draw = Callable[..., Panels]
 
 DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "availability": ("availability", "Availability over slice size", availability_curves),
+    "waterfall": ("waterfall", "From the peak to tokens in time", tokens_waterfall),
     "promise": ("promise", "Cubes that a promise takes", promise_cubes),
     "failure": ("failure_story", "Tokens through one failure", failure_story),
     "slice_sizes": ("slice_sizes", "What a bigger slice buys", slice_size_ladder),

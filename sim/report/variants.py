@@ -33,6 +33,7 @@ _PLACES = {
     "failures_felt": ["fabric", "host_availability", "kind"],
     "promise_months": ["fabric", "host_availability", "month"],
     "ideal": ["fabric", "host_availability", "slice_chips", "service", "measure", "cause"],
+    "waterfall": ["fabric", "host_availability", "service", "step"],
     "flows": ["fabric", "host_availability", "flow", "slice_chips", "service", "measure"],
     "errors_of_times": ["group"],
     "passes": ["label"],
