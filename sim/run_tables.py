@@ -7,27 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from sim.flow_tables import FLOW_SPECS
 from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.pass_tables import ERRORS_OF_TIMES, MEASURED_TIMES, PASSES
 from sim.shared_tables import SHARED_SPECS
+from sim.table_columns import BETTER, CHIPS, CHIPS_OR_NONE, FABRIC, HIGH, HOST, IN_UNIT, LOW, MEASURE, UNIT, VALUE
 from sim.tables import Column, DType, TableSpec, text_of_setting
 from sim.token_tables import REQUEST_LIFE, TOKEN_FLOOR, TRAFFIC
-
-FABRIC = Column("fabric", DType.TEXT, "", "reconfigurable, static_aligned, static_contiguous or any_host")
-HOST = Column("host_availability", DType.FLOAT, "1", "long-run share of time a host is up, rack left out")
-CHIPS = Column("slice_chips", DType.INT, "chips", "chips per slice")
-CHIPS_OR_NONE = Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice; blank where it does not apply")
-VALUE = Column("value", DType.FLOAT, "1", "the estimate, a share of the pod's chips")
-LOW = Column("ci_low", DType.FLOAT, "1", "lower end of the 95 % interval; blank where no variation was seen")
-HIGH = Column("ci_high", DType.FLOAT, "1", "upper end of the 95 % interval; blank where no variation was seen")
-MEASURE = Column("measure", DType.TEXT, "", "name of the measure")
-UNIT = Column("unit", DType.TEXT, "", "unit of the value")
-IN_UNIT = (
-    Column("value", DType.FLOAT, "see unit", "the estimate"),
-    Column("ci_low", DType.FLOAT, "see unit", "lower end of the 95 % interval"),
-    Column("ci_high", DType.FLOAT, "see unit", "upper end of the 95 % interval"),
-)
-BETTER = Column("better", DType.TEXT, "", "higher or lower: which way is an improvement; blank where neither")
 
 AVAILABILITY = TableSpec(
     "availability",
@@ -315,49 +301,6 @@ PROMISE_MONTHS = TableSpec(
         Column("replications", DType.INT, "", "replications behind it"),
     ),
 )
-FLOWS = TableSpec(
-    "flows",
-    "fabric, host availability, flow and figure; prices are a flow of their own",
-    (
-        FABRIC,
-        HOST,
-        Column("flow", DType.TEXT, "", "information, resource, fault, cost, or prices (what money was counted with)"),
-        Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice, where it applies"),
-        Column("service", DType.TEXT, "", "service, where it applies"),
-        MEASURE,
-        UNIT,
-        *IN_UNIT,
-        Column("note", DType.TEXT, "", "how it is counted, why it is blank, or the mark and source of a price"),
-    ),
-)
-WATERFALL = TableSpec(
-    "waterfall",
-    "fabric, host availability, service and step from the peak of its chips to tokens in time",
-    (
-        FABRIC,
-        HOST,
-        SERVICE,
-        Column("step", DType.TEXT, "", "peak, memory-bound, batched, placed, delivered or in time"),
-        Column("tokens_per_s", DType.FLOAT, "1/s", "tokens of answers that are left after the step"),
-        Column("share_of_peak", DType.FLOAT, "1", "the same over the peak"),
-    ),
-)
-IDEAL = TableSpec(
-    "ideal",
-    "fabric, host availability, measure and avoidable cause (`opticube run --ideal`)",
-    (
-        FABRIC,
-        HOST,
-        Column("slice_chips", DType.INT_OR_NONE, "chips", "chips per slice, where it applies"),
-        Column("service", DType.TEXT, "", "service, where it applies"),
-        MEASURE,
-        UNIT,
-        Column("cause", DType.TEXT, "", "what is removed; `as it is` is the measure itself, the other rows change it"),
-        *IN_UNIT,
-        Column("ledger", DType.FLOAT, "see unit", "change by the ledger: all that is booked under it; blank: nothing"),
-        Column("n", DType.INT, "", "pairs behind the change"),
-    ),
-)
 SUMMARY_COLUMNS = (
     Column("scenario", DType.TEXT, "", "name of the scenario"),
     Column("point", DType.INT_OR_NONE, "", "number of the sweep point; blank where a row is about the whole run"),
@@ -403,12 +346,10 @@ SPECS = {
         PROMISE_MONTHS,
         LARGE_JOB,
         *SHARED_SPECS,
-        FLOWS,
         MEASURED_TIMES,
         ERRORS_OF_TIMES,
         PASSES,
-        WATERFALL,
-        IDEAL,
+        *FLOW_SPECS,
         SUMMARY,
     )
 }
