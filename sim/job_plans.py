@@ -22,19 +22,21 @@ if TYPE_CHECKING:
     from sim.scenario_jobs import JobLogSection, JobStream
 
 
-def arrivals_of(stream: JobStream, pod: AnyPod) -> ArrivalLaw:
-    """The law of arrivals of a stream; of a load the Poisson law whose jobs ask for that share of chip-time."""
+def arrivals_of(stream: JobStream, pod: AnyPod, pods: int = 1) -> ArrivalLaw:
+    """The law of arrivals of a stream; of a load the Poisson law whose jobs ask for that share of all chip-time."""
     if stream.arrivals is not None:
         return stream.arrivals
     assert stream.load is not None, "a stream has arrivals or a load"
-    return PoissonArrivals(rate=stream.load * pod.chips / (stream.mix.mean_chips * stream.durations.mean_s))
+    return PoissonArrivals(rate=stream.load * pods * pod.chips / (stream.mix.mean_chips * stream.durations.mean_s))
 
 
-def plan_jobs(scenario: Scenario, pod: AnyPod, fabric: Fabric, streams: Streams, horizon_us: int) -> JobPlan:
+def plan_jobs(
+    scenario: Scenario, pod: AnyPod, fabric: Fabric, streams: Streams, horizon_us: int, pods: int = 1
+) -> JobPlan:
     """All jobs of one replication in order of arrival, numbered without gaps in their sections' order.
 
     Those that the pod could never hold stay in: the machine rejects them when they arrive, and the log says so. What a
-    log's rule has no slice for is listed in the plan.
+    log's rule has no slice for is listed in the plan. `pods`: so many pods of this kind share the load.
     """
     section, opt_in = scenario.jobs, scenario.recovery.reroute_opt_in
     assert section is not None
@@ -42,7 +44,7 @@ def plan_jobs(scenario: Scenario, pod: AnyPod, fabric: Fabric, streams: Streams,
     for stream in section.streams:
         jobs += draw_jobs(
             pod,
-            arrivals=arrivals_of(stream, pod),
+            arrivals=arrivals_of(stream, pod, pods),
             slices=stream.mix,
             durations=stream.durations,
             horizon_us=horizon_us,

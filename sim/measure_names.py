@@ -129,6 +129,14 @@ MONEY_UNITS = {
 }  # fmt: skip
 """Figures of the flow of cost that the summary has too."""
 
+FLEET_MEASURES: dict[str, tuple[str, str | None]] = {
+    "fleet_utilisation": ("1", "higher"), "fleet_useful_share": ("1", "higher"), "fleet_wait_mean_s": ("s", "lower"),
+    "fleet_completion": ("1", "higher"), "fleet_jobs_arrived": ("jobs", None), "fleet_jobs_rejected": ("jobs", "lower"),
+    "fleet_losses_per_day": ("1/day", "lower"), "fleet_spread": ("1", None),
+}  # fmt: skip
+"""Measures of several pods behind one queue; `fleet_spread`: utilisation of the fullest pod less that of the emptiest.
+"""
+
 LARGE_JOB_MEASURES: dict[str, tuple[str, str | None]] = {
     "large_job_total_s": ("s", "lower"), "large_job_productive_share": ("1", "higher"),
     "large_job_failures": ("failures", None), "large_job_random": ("failures", None),
@@ -194,6 +202,15 @@ def _of_shared_pod(unit: str) -> MeasureName:
         unit=unit,
         needs="study.shared_pod",
         is_produced=lambda scenario: scenario.study.shared_pod is not None,
+        sizes=_no_sizes,
+    )
+
+
+def _of_fleet(unit: str) -> MeasureName:
+    return MeasureName(
+        unit=unit,
+        needs="study.fleet",
+        is_produced=lambda scenario: scenario.study.fleet is not None,
         sizes=_no_sizes,
     )
 
@@ -268,6 +285,7 @@ MEASURES: dict[str, MeasureName] = {
     **{name: _of_passes("1", "tables") for name in ERROR_MEASURES},
     **{name: _of_passes(key.unit, "grid") for name, key in PASS_MEASURES.items()},
     **{name: _of_operations(unit) for name, (unit, _) in OPERATIONS_MEASURES.items()},
+    **{name: _of_fleet(unit) for name, (unit, _) in FLEET_MEASURES.items()},
     **{name: _of_shared_pod(unit) for name, (unit, _) in SHARED_POD_MEASURES.items()},
     **{
         f"{name}_over_{other}": _over(other, SHARED_POD_MEASURES[name][0])

@@ -37,6 +37,7 @@ from sim.studies.delivered import (
     sample_delivered,
 )
 from sim.studies.draws import failures_digest
+from sim.studies.fleet import rows_of_fleet
 from sim.studies.flows import flow_rows
 from sim.studies.large_job import large_job_count, large_job_rows, sample_large_job
 from sim.studies.operations import operations_count, operations_rows, sample_operations
@@ -96,6 +97,7 @@ class PointRunner:
             if operated[number]:
                 before |= operations_rows(setup, operated[number], hosts[number])
             before |= shared_pod_tables(setup, self.executor, self.advance, hosts[number])
+            before |= rows_of_fleet(setup, self.executor, self.advance, hosts[number])
             if large[number]:
                 rows = large_job_rows(setup, large[number], hosts[number])
                 before["large_job"] = rows["large_job"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from sim.fleet_tables import FLEET, FLEET_PODS
 from sim.flow_tables import FLOW_SPECS
 from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.pass_tables import ERRORS_OF_TIMES, MEASURED_TIMES, PASSES
@@ -346,6 +347,8 @@ SPECS = {
         PROMISE_MONTHS,
         LARGE_JOB,
         *SHARED_SPECS,
+        FLEET,
+        FLEET_PODS,
         MEASURED_TIMES,
         ERRORS_OF_TIMES,
         PASSES,

@@ -151,7 +151,7 @@ def _outages(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     for kind in scenario.failures.named():
         given = scenario.failures.given(kind, scenario.repair.two_stage)
         mode = failure_mode(kind, counts[kind], **given, rest_s=scenario.health.rest_s(kind.value))
-        for name in ("availability", "delivered", "operations", "shared_pod"):
+        for name in ("availability", "delivered", "operations", "shared_pod", "fleet"):
             part = getattr(study, name)
             logged = scenario.failures.log is not None and name == "availability"
             if part is not None and not logged and too_many_outages(mode, part.horizon):
@@ -176,7 +176,7 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
         what = "the scenario asks for nothing"
         yield (), what, f"write `study:` with {', '.join(asked)}, or `serving:`"
     warmup_us = round(scenario.run.warmup * US_PER_S)
-    for name in ("availability", "delivered", "operations", "shared_pod"):
+    for name in ("availability", "delivered", "operations", "shared_pod", "fleet"):
         part, path = getattr(study, name), ("study", name, "horizon")
         if part is not None and round(part.horizon * US_PER_S) <= warmup_us:
             what = "the horizon ends within the warm-up `run.warmup`" if warmup_us else "the horizon is under 1 us"

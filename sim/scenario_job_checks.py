@@ -52,12 +52,21 @@ def maintenance_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
 
 def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     """All problems of the jobs of one scenario without a sweep."""
-    jobs, study, shared = scenario.jobs, scenario.study.operations, scenario.study.shared_pod
+    jobs, study, shared, fleet = (
+        scenario.jobs,
+        scenario.study.operations,
+        scenario.study.shared_pod,
+        scenario.study.fleet,
+    )
+    if fleet is not None and jobs is None:
+        yield ("study", "fleet"), "no jobs are named", "write `jobs:` with streams, a log or always"
+    if fleet is not None and scenario.failures.log is not None:
+        yield ("failures", "log"), "the log of one machine is not that of several pods", "write laws, such as `host:`"
     if study is not None and jobs is None:
         yield ("study", "operations"), "no jobs are named", "write `jobs:` with streams, a log or always"
     if jobs is None:
         return
-    horizon_s = max((asked.horizon for asked in (study, shared) if asked is not None), default=0.0)
+    horizon_s = max((asked.horizon for asked in (study, shared, fleet) if asked is not None), default=0.0)
     if not horizon_s:
         yield ("jobs",), "nobody asks about these jobs", "write `study: {operations: {horizon: 30 d}}`"
         return
@@ -68,7 +77,7 @@ def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
         path: KeyPath = ("jobs", "streams", index)
         if stream.name in names[:index]:
             yield (*path, "name"), f"`{stream.name}` names two streams", "write another name"
-        yield from _stream(stream, path, pod, horizon_s)
+        yield from _stream(stream, path, pod, horizon_s, 1 if fleet is None else fleet.pods)
     yield from _job_log(scenario)
     for text, count in jobs.always.items():
         yield from _slices(("jobs", "always", text), text, count, pod)
@@ -78,7 +87,7 @@ def job_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
         yield from _slices(("study", "operations", "promise", "slices", text), text, count, pod)
 
 
-def _stream(stream: JobStream, path: KeyPath, pod: AnyPod, horizon_s: float) -> Iterator[Problem]:
+def _stream(stream: JobStream, path: KeyPath, pod: AnyPod, horizon_s: float, pods: int) -> Iterator[Problem]:
     """One law of arrivals, a profile that exists, a mean where a load needs one, no more jobs than can be played."""
     if stream.profile is not None and stream.profile not in PROFILES:
         yield (*path, "profile"), f"profile `{stream.profile}` is not known", nearest(stream.profile, list(PROFILES))
@@ -94,7 +103,7 @@ def _stream(stream: JobStream, path: KeyPath, pod: AnyPod, horizon_s: float) -> 
     if not mean_s > 0:
         yield (*path, "durations"), "jobs of no work", "write a mean above 0 s"
         return
-    expected = arrivals_of(stream, pod).rate * horizon_s
+    expected = arrivals_of(stream, pod, pods).rate * horizon_s
     if expected > JOBS_MAX:
         where = (*path, "load" if stream.arrivals is None else "arrivals")
         what = f"about {expected:,.0f} jobs in each replication"

@@ -25,6 +25,7 @@ from sim.scenario_parts import (
 from sim.scenario_passes import PassesStudy
 from topology.units import Bytes, BytesPerSecond, PositiveSeconds, Seconds, Unit
 from workloads.autoscaling import Ahead, FixedReplicas, Follow
+from workloads.jobs.fleet import Fullest, LeastLoaded, TakingTurns
 from workloads.load.rates import DiurnalRate, StepRates, TraceRates
 
 RequestRate = Annotated[float, Unit("1/s", high=1e6, open_ends=True)]
@@ -37,7 +38,14 @@ Scalings = Annotated[
     Annotated[Follow, Tag("follow")] | Annotated[Ahead, Tag("ahead")] | Annotated[FixedReplicas, Tag("fixed")],
     kind_or("follow"),
 ]
+FleetPolicies = Annotated[
+    Annotated[Fullest, Tag("fullest")]
+    | Annotated[LeastLoaded, Tag("least_loaded")]
+    | Annotated[TakingTurns, Tag("taking_turns")],
+    kind_or("least_loaded"),
+]
 STUDY_PLUG_INS = {
+    "study.fleet.placement": (Fullest, LeastLoaded, TakingTurns),
     "study.shared_pod.services.N.demand": (DiurnalRate, StepRates, TraceRates),
     "study.shared_pod.services.N.scaling": (Follow, Ahead, FixedReplicas),
 }
@@ -104,6 +112,20 @@ class WorthStudy(Section):
     keys of one change are separated by `;`."""
 
 
+class FleetStudy(Section):
+    """Several pods like that of the scenario behind one queue, with the jobs of `jobs`; a `load` is a share of all."""
+
+    pods: Annotated[int, Field(ge=1, le=1000)]
+    """How many."""
+    placement: FleetPolicies = LeastLoaded()
+    """On which pod a job goes when it arrives, for good: the `least_loaded`, the `fullest` in which it fits, or each
+    in turn (`taking_turns`), by what owners say; failures are not foreseen."""
+    horizon: PositiveSeconds = 30 * 86400.0
+    """Simulated time of each replication."""
+    replications: Replications = 1
+    """Independent runs; at least 2 give an interval."""
+
+
 class StudySection(Section):
     """Which questions are asked of the machine."""
 
@@ -119,6 +141,8 @@ class StudySection(Section):
     """One very large job on flat servers."""
     passes: PassesStudy | None = None
     """Single passes of language models: against times of others, and over models, slices, batches and contexts."""
+    fleet: FleetStudy | None = None
+    """Several pods behind one queue."""
     shared_pod: SharedPodStudy | None = None
     """A pod that serves and trains, with the jobs of the section `jobs` beside replicas that follow demand."""
     worth: WorthStudy | None = None

@@ -187,6 +187,8 @@ def _tasks_of(points: Sequence[Point]) -> int:
             tasks += len(group) * study.delivered.replications * len(study.delivered.slice_chips)
         if study.operations is not None:
             tasks += len(group) * study.operations.replications
+        if study.fleet is not None:
+            tasks += len(group) * study.fleet.replications * study.fleet.pods
         if study.shared_pod is not None:
             machines = len(study.shared_pod.machines)
             tasks += len(group) * (machines * study.shared_pod.replications + len(study.shared_pod.services))

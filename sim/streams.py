@@ -8,7 +8,7 @@ append; so two machines that differ in fabric, policy or spares see the same bad
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -29,11 +29,19 @@ class Streams:
 
     seed: int
     replication: int
+    prefix: str = ""
+    """Put before every name: the streams of one of several machines."""
 
     def generator(self, name: str, block: int = 0) -> np.random.Generator:
         """A fresh generator at the start of block `block` of the stream `name`."""
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(self.replication, *name_words(name), block))
+        sequence = np.random.SeedSequence(
+            self.seed, spawn_key=(self.replication, *name_words(self.prefix + name), block)
+        )
         return np.random.Generator(np.random.PCG64(sequence))
+
+    def of(self, prefix: str) -> Streams:
+        """The streams of one of several machines of this replication."""
+        return replace(self, prefix=self.prefix + prefix)
 
     def uniforms(self, name: str, block: int, count: int) -> NDArray[np.float64]:
         """`count` uniforms in [0, 1): the first of a block are the same whatever `count` is."""

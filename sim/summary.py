@@ -36,7 +36,7 @@ def summary_rows(scenario: str, point: int, fabric: str, rows_of: Mapping[str, S
         add("cubes_for_promise", "cubes", row["cubes"], "lower")
     for row in rows_of.get("chip_hours", ()):
         add(f"chip_hours_{row['use']}", "chip h", row["chip_hours"], None, slice_chips=row["slice_chips"])
-    for row in (*rows_of.get("operations", ()), *rows_of.get("large_job", ())):
+    for row in (*rows_of.get("operations", ()), *rows_of.get("large_job", ()), *rows_of.get("fleet", ())):
         interval = {key: row[key] for key in ("ci_low", "ci_high", "n")}
         add(row["measure"], row["unit"], row["value"], row["better"], **interval)
     for row in rows_of.get("shared_pod", ()):

@@ -93,6 +93,7 @@ ABSENT = {
     "waterfall": "no waterfall: the scenario has no `serving`",
     "ideal": "no avoidable causes: run it with --ideal",
     "flows": "no flows: the report is of tables alone",
+    "fleet": "no pods behind one queue: the scenario has no `study.fleet`",
     "shared_pod": "no pod that serves and trains: the scenario has no `study.shared_pod`",
     "shared_pod_waits": "no waits of replicas: the scenario has no `study.shared_pod`",
     "shared_pod_day": "no day of a shared pod: the scenario has no `study.shared_pod`",

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.effect_words import HEADS, effect_cells, effect_services
+from sim.report.fleet_words import fleet_html, fleet_sentences
 from sim.report.flows import flows_html, prices_html
 from sim.report.html_tables import HtmlTable
 from sim.report.ideal_words import ideal_html
@@ -95,6 +96,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
+        *([] if is_absent(tables, "fleet") else [section("fleet", "Several pods", "fleet", "", _fleet)]),
         *([] if is_absent(tables, "shared_pod") else _shared_pod(section)),
         *([] if is_absent(tables, "ideal") else [section("ideal", "Avoidable causes", "ideal", "", _ideal)]),
         section("flows", "Four flows", "flows", "", _flows),
@@ -318,6 +320,10 @@ DRAWN_OF_PASSES = {"models": "Models by size", "contexts": "A token over the con
 
 def _measured_times(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [errors_html(tables), times_html(tables)]
+
+
+def _fleet(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [*fleet_sentences(tables)], [fleet_html(tables)]
 
 
 def _shared_pod(section: MakeSection) -> list[Section]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from sim.report.context import Tables, absence, is_absent, table_of
 from sim.report.effect_words import effect_sentences
+from sim.report.fleet_words import fleet_sentences
 from sim.report.hosts import host_key, host_values, rows_of_host
 from sim.report.money_words import money_lines
 from sim.report.operations_words import operations_sentences
@@ -56,6 +57,7 @@ def _answer(tables: Tables) -> list[str]:
         _delivered_sentence(tables),
         *operations_sentences(tables),
         *pass_sentences(tables),
+        *fleet_sentences(tables),
         *shared_pod_sentences(tables),
         *service_lines(tables),
         *money_lines(tables),

@@ -10,6 +10,7 @@ import pandas as pd
 
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.effect_words import effect_table_texts
+from sim.report.fleet_words import fleet_text
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import large_job_text, operations_table_text
 from sim.report.pass_words import grid_text, measured_times_text
@@ -94,11 +95,19 @@ def table_texts(tables: Tables) -> list[str]:
     compared = effect_table_texts(tables)
     if compared:
         return compared
-    others = ("operations", "large_job", "shared_pod", "measured_times", "passes", "ideal")
+    others = ("operations", "large_job", "fleet", "shared_pod", "measured_times", "passes", "ideal")
     if all(is_absent(tables, name) for name in others):
         return [availability_table_text(tables)]
     shown, left = shown_variants(tables)
-    makers = (operations_table_text, shared_pod_text, large_job_text, measured_times_text, grid_text, _causes_text)
+    makers = (
+        operations_table_text,
+        fleet_text,
+        shared_pod_text,
+        large_job_text,
+        measured_times_text,
+        grid_text,
+        _causes_text,
+    )
     told = [(label, text) for label, own in shown for text in (maker(own) for maker in makers) if text]
     texts = [f"{opening(label)}{text}" for label, text in told]
     first = [] if is_absent(tables, "availability") else [availability_table_text(tables)]

@@ -37,6 +37,7 @@ _PLACES = {
     "flows": ["fabric", "host_availability", "flow", "slice_chips", "service", "measure"],
     "errors_of_times": ["group"],
     "passes": ["label"],
+    "fleet": ["fabric", "host_availability", "measure"],
     "shared_pod": ["fabric", "host_availability", "machine", "service", "measure"],
     "shared_pod_waits": ["fabric", "host_availability", "machine", "service", "cause"],
     "shared_pod_differences": ["fabric", "host_availability", "machine", "against", "service", "measure"],

@@ -29,6 +29,7 @@ def help_s() -> dict[str, float]:
 def main() -> None:
     """Run every benchmark and print the results."""
     from tests.bench.curves import pod_year_s
+    from tests.bench.fleet import hundred_pods
     from tests.bench.operations import pod_month_s
     from tests.bench.plan import plan_of_full_pods
     from tests.bench.pod_events import share_of_bare_simpy
@@ -41,6 +42,7 @@ def main() -> None:
         "pod_events": share_of_bare_simpy(),
         "curves": {"pod_year_s": pod_year_s()},
         "pod_month_cpu_s": pod_month_s(),
+        "hundred_pods": hundred_pods(),
         "plan_of_full_pods": plan_of_full_pods(),
         "routing": routing_cases(),
         "start_up": help_s(),

@@ -81,7 +81,18 @@ NEED_A_FILE = (
 def test_no_scenario_is_forgotten() -> None:
     """Goal: the lists here are complete. Method: all shipped names."""
     assert (
-        sorted(["airesim_default", "shared_pod", *OF_PASSES, *SHORTER, *SERVED_ALONE, *IN_OPERATION, *NEED_A_FILE])
+        sorted(
+            [
+                "airesim_default",
+                "many_pods",
+                "shared_pod",
+                *OF_PASSES,
+                *SHORTER,
+                *SERVED_ALONE,
+                *IN_OPERATION,
+                *NEED_A_FILE,
+            ]
+        )
         == shipped_scenarios()
     )
 
@@ -108,6 +119,14 @@ def test_pods_in_operation_run(name: str, tmp_path: Path, capsys: pytest.Capture
     unaccounted = summary.loc[summary["measure"] == "chip_hours_unaccounted", "value"]
     assert len(unaccounted) > 0
     assert (unaccounted == 0).all()
+
+
+def test_many_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what is shipped works. Method: by name, three pods for a week, through the command."""
+    overrides = ["--set", "study.fleet.pods=3", "--set", "study.fleet.horizon=7 d"]
+    assert command_status(["run", "many_pods", *overrides, "--out", str(tmp_path / "run")]) == 0
+    assert "3 pods behind one queue" in capsys.readouterr().out
+    assert len(read_tables(tmp_path / "run")["fleet_pods"]) == 3
 
 
 def test_shared_pod(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -142,6 +142,7 @@ jobs:
 scheduling: {queue: {kind: priority, notice: true}}
 study:
   operations: {horizon: 5 d, replications: 2, promise: {slices: {4x4x4: 3}}}
+  fleet: {pods: 2, horizon: 2 d}
   shared_pod:
     horizon: 2 d
     replications: 2
