@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pandas as pd
 
 from sim.report.context import Tables, is_absent, table_of
-from sim.report.html_tables import HtmlTable
 from sim.report.operations_words import measure_text
 from sim.report.shared_words import blocks_of
 from sim.report.words import number, percent, seconds
@@ -31,20 +30,11 @@ def fleet_text(tables: Tables) -> str:
         return ""
     width = max(len(words) for words in MEASURE_WORDS.values())
     blocks = [
-        "\n".join([label, *(f"{words.ljust(width)}  {value}" for words, value in _values(here))])
+        "\n".join([label, *(f"{words.ljust(width)}  {value}" for words, value in fleet_values(here))])
         for label, here in blocks_of(table_of(tables, "fleet"))
     ]
     pods = int(table_of(tables, "fleet")["pods"].iloc[0])
     return "\n\n".join([f"{number(pods)} pods behind one queue", *blocks])
-
-
-def fleet_html(tables: Tables) -> HtmlTable:
-    """The same for the page."""
-    rows: list[list[str]] = []
-    for label, here in blocks_of(table_of(tables, "fleet")):
-        rows.append([label])
-        rows += [[words, value] for words, value in _values(here)]
-    return HtmlTable(caption="Several pods behind one queue", heads=["measure", "value"], rows=rows)
 
 
 def fleet_sentences(tables: Tables) -> Iterator[str]:
@@ -61,7 +51,8 @@ def fleet_sentences(tables: Tables) -> Iterator[str]:
         )
 
 
-def _values(here: pd.DataFrame) -> Iterator[tuple[str, str]]:
+def fleet_values(here: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Words and value of every measure that is there."""
     rows = {str(row["measure"]): row for _, row in here.iterrows()}
     for measure, words in MEASURE_WORDS.items():
         if measure in rows:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.effect_words import HEADS, effect_cells, effect_services
-from sim.report.fleet_words import fleet_html, fleet_sentences
+from sim.report.fleet_words import fleet_sentences
 from sim.report.flows import flows_html, prices_html
 from sim.report.html_tables import HtmlTable
 from sim.report.ideal_words import ideal_html
@@ -35,7 +35,7 @@ from sim.report.pass_html import errors_html, grid_html, times_html
 from sim.report.pass_words import about_passes_alone, has_several
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
-from sim.report.shared_tables_html import shared_pod_html, shared_waits_html
+from sim.report.shared_tables_html import fleet_html, shared_pod_html, shared_waits_html
 from sim.report.shared_words import shared_pod_sentences
 from sim.report.token_html import floor_html, traffic_html
 from sim.report.token_words import floor_sentences, life_sentences, traffic_sentences

@@ -1,8 +1,9 @@
-"""Tables of a pod that serves and trains for the page."""
+"""Tables of a pod that serves and trains, and of several pods behind one queue, for the page."""
 
 from __future__ import annotations
 
 from sim.report.context import Tables, table_of
+from sim.report.fleet_words import fleet_values
 from sim.report.html_tables import HtmlTable
 from sim.report.shared_words import (
     CAUSE_WORDS,
@@ -52,3 +53,12 @@ def shared_waits_html(tables: Tables) -> HtmlTable:
         heads=["cause", *(MACHINE_WORDS[name] for name in machines)],
         rows=rows,
     )
+
+
+def fleet_html(tables: Tables) -> HtmlTable:
+    """Measures of several pods behind one queue: a row per measure."""
+    rows: list[list[str]] = []
+    for label, here in blocks_of(table_of(tables, "fleet")):
+        rows.append([label])
+        rows += [[words, value] for words, value in fleet_values(here)]
+    return HtmlTable(caption="Several pods behind one queue", heads=["measure", "value"], rows=rows)

@@ -98,19 +98,22 @@ def test_nothing_is_left_over() -> None:
 
 
 def test_least_loaded_waits_less_than_taking_turns() -> None:
-    """Goal: a direction that must hold in the mean. Method: both on the same jobs and failures, ten replications."""
+    """Goal: a direction that must hold in the mean. Method: both on the same jobs, six months, without failures
+    (with them the pods, of which 61 % of the cubes are up, would be overloaded and wait alike)."""
 
     def waits(kind: str) -> list[float]:
-        setup = setup_of(f"study.fleet.placement={{kind: {kind}}}")
+        setup = setup_of(f"study.fleet.placement={{kind: {kind}}}", "failures.host=null", "study.fleet.horizon=30 d")
         found = []
-        for replication in range(10):
+        for replication in range(6):
             samples = [
                 sample_pod(setup, replication, pod, jobs) for pod, jobs in enumerate(fleet_jobs(setup, replication))
             ]
             found.append(sum(one.waited_us for one in samples) / sum(one.arrived for one in samples))
         return found
 
-    assert float(np.mean(np.array(waits("taking_turns")) - np.array(waits("least_loaded")))) > 0
+    longer = np.array(waits("taking_turns")) - np.array(waits("least_loaded"))
+    assert longer.mean() > 0
+    assert (longer > 0).mean() >= 0.6
 
 
 def test_results_do_not_depend_on_workers() -> None:
