@@ -9,10 +9,14 @@ LOG ?=
 REQUESTS ?=
 UPDATE ?=
 
+QUICK := smoke closed_form airesim_default degraded_cubes
+check_baselines = @status=0; for name in $(1); do \
+	$(BIN)/opticube check $$name --baseline baselines/$$name.json $(UPDATE) || status=1; done; exit $$status
+
 OWN_LOG = $(if $(LOG),--set sweep.failures.host.availability=null --set failures.host=null --set failures.log.path=$(abspath $(LOG)))
 OWN_REQUESTS = $(if $(REQUESTS),--set serving.services.1.requests.kind=trace --set serving.services.1.requests.path=$(abspath $(REQUESTS)))
 
-.PHONY: run test test-slow check baselines validation bench wheel format clean
+.PHONY: run test test-slow check baselines baselines-all validation bench wheel format clean
 
 run: $(VENV)/.core
 	$(BIN)/opticube run $(SCENARIO) $(OWN_LOG) $(OWN_REQUESTS)
@@ -29,9 +33,12 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# the stored numbers of small scenarios; `make baselines UPDATE=--update` after a change that is meant
+# runs against their baselines: `make baselines UPDATE=--update` after a change that is meant (docs/ci.md)
 baselines: $(VENV)/.dev
-	$(BIN)/opticube check smoke --baseline baselines/smoke.json $(UPDATE)
+	$(call check_baselines,$(QUICK))
+
+baselines-all: $(VENV)/.dev
+	$(call check_baselines,$(sort $(basename $(notdir $(wildcard baselines/*.json)))))
 
 # every published number beside ours: docs/validation.md (needs the real logs of ../shared/data; about a minute)
 validation: $(VENV)/.dev

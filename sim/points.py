@@ -198,7 +198,7 @@ def _point_result(
         replicas = _replicas(setup, samples)
         for name, more in serving_rows(setup, serving, replicas, host).items():
             rows.setdefault(name, []).extend(more)
-        rows["service_replications"] = service_replication_rows(setup, serving, replicas, host)
+        rows.setdefault("service_replications", []).extend(service_replication_rows(setup, serving, replicas, host))
     rows["waterfall"] = waterfall_rows(setup, rows, host)
     if not asks_passes_alone(point.scenario):
         rows["flows"] = flow_rows(setup, rows, delivered, host)

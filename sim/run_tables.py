@@ -100,7 +100,7 @@ SERVICES = TableSpec(
 )
 SERVICE_REPLICATIONS = TableSpec(
     "service_replications",
-    "replication of one measure of a service",
+    "replication of one measure of a service, or of a pod that serves and trains",
     (
         FABRIC,
         HOST,

@@ -106,7 +106,7 @@ def _singles(tables: Mapping[str, pd.DataFrame], name: str) -> _Singles:
             "fabric": table["fabric"],
             "host_availability": table["host_availability"],
             "slice_chips": table["slice_chips"].fillna(_BLANK) if "slice_chips" in table else _BLANK,
-            "service": table.get("service", ""),
+            "service": table["service"].fillna("") if "service" in table else "",
             **{key: table[key] for key in swept},
             "replication": table["replication"],
             "value": table["value"],

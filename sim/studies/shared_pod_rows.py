@@ -41,6 +41,7 @@ def rows_of_shared_pod(
             row for machine in machines for row in _chip_hours(machine.kind, samples[machine.kind])
         ],
         "shared_pod_differences": list(_differences(machines, samples)),
+        "service_replications": list(_singles(machines, samples)),
         "shared_pod_day": list(_day(machines, names, samples)),
         "replica_curves": [
             {"service": name, "requests_per_s": rate, "in_time_per_s": in_time, "capacity_per_s": curve.capacity_per_s}
@@ -106,6 +107,18 @@ def _differences(machines: Sequence[SharedMachine], samples: Samples) -> Iterato
                 "ci_high": estimate.ci_high,
                 "replications": estimate.n,
             }
+
+
+def _singles(machines: Sequence[SharedMachine], samples: Samples) -> Iterator[Row]:
+    """Every measure of the first machine, and what it is over that of the others, replication by replication."""
+    first, *others = (samples[machine.kind] for machine in machines)
+    for number, mine in enumerate(first):
+        for (service, measure), value in mine.measures.items():
+            named: Row = {"service": service or None, "replication": number}
+            yield named | {"measure": measure, "value": value}
+            for other in others:
+                over = f"{measure}_over_{other[number].machine}"
+                yield named | {"measure": over, "value": value - other[number].measures[service, measure]}
 
 
 def _day(machines: Sequence[SharedMachine], names: Sequence[str], samples: Samples) -> Iterator[Row]:
