@@ -23,7 +23,7 @@ import typer
 from sim.cli_checks import check_target, compare_runs
 from sim.cli_models import cost_of_pass, plan_replicas
 from sim.cli_pods import show_light, show_topology
-from sim.cli_whatif import worth_of_knobs
+from sim.cli_whatif import break_even_of_light, worth_of_knobs
 from sim.exit_codes import ExitStatus, explain
 
 app = typer.Typer(
@@ -205,6 +205,7 @@ app.command("cost")(cost_of_pass)
 app.command("plan")(plan_replicas)
 app.command("light")(show_light)
 app.command("worth")(worth_of_knobs)
+app.command("break-even")(break_even_of_light)
 
 
 @app.command("log")

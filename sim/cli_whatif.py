@@ -37,3 +37,12 @@ def worth_of_knobs(
     from sim.cli_worth import worth_command
 
     return worth_command(scenario, overrides or [], knobs or [], workers, as_json)
+
+
+def break_even_of_light(
+    scenario: Scenario, overrides: Overrides = None, workers: Workers = None, as_json: AsJson = False
+) -> int:
+    """Where light is no better than static wiring: by the time of a reconfiguration, and by the price of optics."""
+    from sim.cli_break_even import break_even_command
+
+    return break_even_command(scenario, overrides or [], workers, as_json)
