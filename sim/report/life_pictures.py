@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sim.report.bars import legend_inches, stack_legend
 from sim.report.categories import ledger_colours
 from sim.report.context import Tables, absence, is_absent, table_of
-from sim.report.palette import INK, MUTED
+from sim.report.palette import INK, MUTED, PAPER
 from sim.report.style import NARROW_INCHES, WIDE_INCHES, Panels, empty_panels, new_figure, quiet_grid, settle, styled
 from sim.report.words import category_words, seconds
 from workloads.serving.fields import LEDGER
@@ -114,6 +114,9 @@ def _gaps(axes: Axes, later: pd.DataFrame, colours: Mapping[str, str], *, narrow
         _columns(axes, number, bottom, size, colours[name])
         bottom = bottom + size
     _columns(axes, number, bottom, gap - bottom, MUTED)
+    for place in np.flatnonzero(gap > limit).tolist():  # a column may be thinner than a pixel; what stalls is seen
+        cause = max(colours, key=lambda name: later[f"{name}_ns"].iloc[place])
+        axes.plot([number[place]] * 2, [min(median, limit), limit], color=colours[cause], linewidth=0.9)
     axes.set_xlim(number[0] - 0.5, number[-1] + 0.5)
     axes.set_ylim(0, limit)
     axes.xaxis.set_major_locator(MaxNLocator(6 if narrow else 10, integer=True))
@@ -146,5 +149,6 @@ def _name_longest(axes: Axes, later: pd.DataFrame, gap: Floats, limit: float) ->
             ha="right" if right else "left",
             fontsize=7.0,
             color=INK,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.6},
         )
         axes.plot([x], [limit], "^", color=INK, markersize=4.0, clip_on=False, zorder=4)
