@@ -50,9 +50,9 @@ MODEL_PANELS = (
     ("chips", "smallest slice, chips", 1.0),
     ("step_s", "ms per token", 1e3),
     ("chip_s_per_token", "chip-ms per token", 1e3),
-    ("maximum_context_tokens", "longest context, tokens", 1.0),
+    ("maximum_context_tokens", "longest context", 1.0),
     ("kv_bytes_per_token", "cache per token, kB", 1e-3),
-    ("kv_overtakes_tokens", "cache > weights from, tokens", 1.0),
+    ("kv_overtakes_tokens", "cache > weights from", 1.0),
 )
 """Column, name of the axis and factor of each panel."""
 
