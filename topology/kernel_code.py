@@ -8,13 +8,16 @@ it, hides it from everything else, optimises and translates it once.
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import Any
 
+from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
+from numba.core.lowering import Lower
 from numba.core.typed_passes import InlineOverloads, NativeLowering
 from numba.core.types import unliteral
 from numba.core.untyped_passes import InlineClosureLikes
@@ -30,6 +33,9 @@ class _PartLibrary(JITCodeLibrary):
     def finalize(self) -> None:
         """Link, optimise and translate nothing: the entry does."""
         self._finalized = True
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
 
     def _get_module_for_linking(self) -> Any:
         module: Any = self._final_module.clone()
@@ -66,9 +72,22 @@ class _KernelLibrary(JITCodeLibrary):
         manager.run(self._final_module, builder)
 
 
+class _PartLower(Lower):
+    """numba's own, but for what it asks LLVM about each variable to tell a debugger."""
+
+    def alloca_lltype(self, name: Any, lltype: Any, datamodel: Any = None) -> Any:
+        """Room for a variable (the name is numba's)."""
+        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(NativeLowering):
     _name = "part_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """What turns a function into LLVM code (the name is numba's)."""
+        return _PartLower
 
     def run_pass(self, state: Any) -> bool:
         """Lower, and let other functions call what comes out; it has no address of its own."""
@@ -121,6 +140,16 @@ class PartCompiler(CompilerBase):
 
 class KernelCompiler(CompilerBase):
     """Compiles the entry of a kernel, with all its parts."""
+
+    def compile_extra(self, func: Any) -> Any:
+        """As numba does (the name is its own), but what it makes is kept: looking for garbage in it takes a tenth."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collects:
+                gc.enable()
 
     def define_pipelines(self) -> list[Any]:
         """One list of passes (the name is numba's)."""

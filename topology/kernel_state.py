@@ -21,6 +21,8 @@ S = TypeVar("S")
 WORDS = 3
 """Of each array: its address, rows and columns."""
 _WORD: Any = ir.IntType(64)
+TRIED_FIRST: dict[Any, Any] = {"target": "cpu"}
+"""numba tries what is made for the processor before what is for any target."""
 
 
 class Table(types.Type):
@@ -135,6 +137,8 @@ def _is_index(table: Table, index: Any) -> bool:
 
 @infer_global(operator.getitem)
 class _TableGet(AbstractTemplate):
+    metadata = TRIED_FIRST
+
     def generic(self, args: Any, kws: Any) -> Any:
         table, index = args
         if isinstance(table, Table) and _is_index(table, index):
@@ -144,6 +148,8 @@ class _TableGet(AbstractTemplate):
 
 @infer_global(operator.setitem)
 class _TableSet(AbstractTemplate):
+    metadata = TRIED_FIRST
+
     def generic(self, args: Any, kws: Any) -> Any:
         table, index, _ = args
         if isinstance(table, Table) and _is_index(table, index):
