@@ -29,7 +29,8 @@ def _cut_faults(service: ServiceSection) -> Iterator[Wrong]:
     if not isinstance(service.batching, DisaggregatedSection):
         return
     cache = service.cache
-    if not (isinstance(cache, Paged) or (isinstance(cache, Contiguous) and cache.reserve == "max_model_len")):
+    pieces = isinstance(cache, Contiguous) and cache.reserve == "max_model_len"
+    if not (pieces or isinstance(cache, Paged | PrefixSharing)):
         what = "parts move blocks of a paged cache, or pieces of one length"
         yield "cache", what, "write `cache: {kind: paged}` or `{kind: contiguous}`"
     if service.router in ("central", "slo_aware"):

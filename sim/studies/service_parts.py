@@ -14,7 +14,7 @@ from sim.streams import Streams
 from topology.shape import Shape, parse_shape
 from workloads.collectives import SliceNetwork
 from workloads.costs.tables import replica_pass_costs
-from workloads.kv_cache import Paged, blocks_for, kv_memory
+from workloads.kv_cache import Paged, PrefixSharing, blocks_for, kv_memory
 from workloads.load.laws import RequestLaw, draw_requests
 from workloads.prefixes import with_shared_prefix
 from workloads.requests import Requests
@@ -102,7 +102,7 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         replicas=replicas * section.parts,
         batching=rule if apart is None else apart,
         router=section.router_rule(),
-        kv=section.cache if apart is None else Paged(),
+        kv=section.cache if apart is None or isinstance(section.cache, PrefixSharing) else Paged(),
         ttft_limit_s=section.slo.ttft,
         tpot_limit_s=section.slo.tpot,
         clients=section.clients.rule(),

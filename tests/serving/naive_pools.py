@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import floor
 
 from tests.serving.naive import FAR, Naive, Pass, Replica, Request, Rules
+from tests.serving.naive_clients import ClientNaive
 
 
 class PoolNaive(Naive):
@@ -18,13 +19,14 @@ class PoolNaive(Naive):
         self,
         rules: Rules,
         requests: list[tuple[int, int, int, int]],
+        hashes: list[tuple[int, ...]] | None,
         *,
         prefills: int,
         decode_blocks: int,
         per_token: Fraction,
         layers: int,
     ) -> None:
-        super().__init__(rules, requests)
+        super().__init__(rules, requests, hashes)
         self.prefills, self.decode_blocks = prefills, decode_blocks
         self.per_token, self.layers = per_token, layers
         self.source: dict[int, tuple[Replica, int]] = {}
@@ -48,7 +50,12 @@ class PoolNaive(Naive):
         if self.decodes(replica):
             held = [*replica.running, *self.coming[self.number(replica)]]
             return self.decode_blocks - sum(request.blocks for request in held)
-        held_for_others = sum(blocks for where, blocks in self.source.values() if where is replica)
+        unit = self.rules.hash_tokens // 16
+        held_for_others = sum(
+            blocks - unit * self.requests[index].shared
+            for index, (where, blocks) in self.source.items()
+            if where is replica
+        )
         return super().free(replica) - held_for_others
 
     def outstanding(self, replica: Replica) -> int:
@@ -78,7 +85,9 @@ class PoolNaive(Naive):
             opens = [r.boundary for r in self.replicas if r.boundary is not None]
             arrival = self.ahead[0].arrival if self.ahead else FAR
             end, start = min([*ends, *moves], default=FAR), min(opens, default=FAR)
-            at = min(end, arrival, start)
+            acting = self.next_client()
+            act = acting.event if acting is not None else FAR
+            at = min(end, act, arrival, start)
             if at > until or (at == until and end != until) or at == FAR:
                 break
             if end == at:
@@ -90,6 +99,8 @@ class PoolNaive(Naive):
                         if request.index in self.source and self.join_at[request.index] == at:
                             self.release(request, at)
                             self.call(self.replicas[k], at)
+            elif acting is not None and act == at:
+                self.client_acts(acting, at)
             elif arrival == at:
                 self.arrive(self.ahead.pop(0))
             else:
@@ -105,6 +116,7 @@ class PoolNaive(Naive):
     def release(self, request: Request, t: int) -> None:
         """Its blocks at the source are free."""
         replica, _ = self.source.pop(request.index)
+        self.leave_prefix(replica, request)
         if replica.queue:
             self.call(replica, t)
 
@@ -164,7 +176,8 @@ class PoolNaive(Naive):
             replica.running.append(request)
         replica.blocked = False
         while sum(1 for request in replica.running if request.kv % 16 == 0) > self.free(replica):
-            victim = replica.running.pop()
+            victim = max(enumerate(replica.running), key=lambda each: (each[1].priority, each[0]))[1]
+            replica.running.remove(victim)
             self.drop(victim)
             victim.evictions += 1
             self.count["evictions"] += 1
@@ -234,6 +247,7 @@ class PoolNaive(Naive):
                 request.book("kv_transfer", t)
             for request in [*stranded, *moving]:
                 del self.source[request.index]
+                request.shared = 0
                 self.give_up(request, t)
                 request.caught = True
             replica.queue += [*stranded, *moving]
@@ -262,3 +276,33 @@ class PoolNaive(Naive):
             request.book("kv_transfer", t)
             request.finish, request.status = t, 2
         super().finish(t)
+
+
+class ClientPoolNaive(PoolNaive, ClientNaive):
+    """With clients, who leave queues and links at once."""
+
+    def quit(self, request: Request, t: int, reason: int) -> None:
+        """What is on its way gives up both ends; what waits with KV at its source gives that up."""
+        for number, coming in self.coming.items():
+            if request in coming:
+                coming.remove(request)
+                request.book("kv_transfer", t)
+                if request.index in self.source:
+                    self.release(request, t)
+                self.call(self.replicas[number], t)
+                self.end_attempt(request, t, reason)
+                return
+        if request.index in self.source:
+            self.release(request, t)
+        waited_at = next((replica for replica in self.replicas if request in replica.queue), None)
+        super().quit(request, t, reason)
+        if waited_at is not None:
+            self.call(waited_at, t)
+
+    def stop(self, request: Request, t: int) -> None:
+        """A prompt that was computed in its last pass waits elsewhere by now."""
+        if any(request in replica.running for replica in self.replicas):
+            super().stop(request, t)
+            return
+        reason, request.leaving = request.leaving, 0
+        self.quit(request, t, reason)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.serving.cases import Case, draw_case, draw_clients_case
+from tests.serving.cases import Case, draw_case, draw_clients_case, draw_events
 from workloads.kv_cache import PrefixSharing
 from workloads.prefixes import SharedPrefix
 from workloads.requests import Requests
 from workloads.serving import fields as f
 from workloads.serving.batching import ContinuousBatching, StaticBatching
-from workloads.serving.router import PrefixAffine
+from workloads.serving.router import CentralQueue, PrefixAffine
 from workloads.serving.service import Service
 
 
@@ -67,6 +67,15 @@ def draw_prefix_case(seed: int, *, whole: bool = True, affine: bool = False) -> 
 def draw_affine_case(seed: int, *, whole: bool = True) -> Case:
     """The same with two to four replicas behind the prefix-affine router."""
     return draw_prefix_case(seed, whole=whole, affine=True)
+
+
+def draw_central_prefix_case(seed: int, *, whole: bool = True) -> Case:
+    """One queue for two to five replicas, each with a cache of prefixes."""
+    case, rng = draw_prefix_case(seed, whole=whole), np.random.default_rng([seed, 98])
+    replicas = int(rng.integers(2, 6))
+    span = int(case.requests.arrival_ns[-1]) + case.requests.count * 500
+    config = replace(case.config, router=CentralQueue(), replicas=replicas)
+    return replace(case, config=config, events=draw_events(rng, replicas, span))
 
 
 def draw_clients_prefix_case(seed: int, *, whole: bool = True) -> Case:

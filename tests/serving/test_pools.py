@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from tests.serving.cases import run_kernel_on
-from tests.serving.pool_cases import check_pools, draw_pool_case, run_naive_pools_on
+from tests.serving.cases import Case, run_kernel_on
+from tests.serving.pool_cases import (
+    check_pools,
+    draw_clients_pool_case,
+    draw_pool_case,
+    draw_prefix_pool_case,
+    run_naive_pools_on,
+)
 from tests.serving.test_exactness import (
     ALL,
+    ENDS,
     LOOKS,
     check_against_naive,
     check_conservation,
@@ -23,12 +31,18 @@ from workloads.serving.batching import Disaggregated
 
 FAST = 80
 COUNTS = ("kv_transfers", "kv_transfer_tokens", "kv_transfer_ns")
+HITS = ("prefix_hits", "prefix_taken", "host_hits", "remote_hits", "tier_ns")
 
 
-def check_workload(seed: int, totals: Counter[str]) -> None:
+def check_workload(
+    seed: int,
+    totals: Counter[str],
+    draw: Callable[..., Case] = draw_pool_case,
+    wholes: tuple[bool, ...] = (True, False),
+) -> None:
     """All checks for one workload, with whole costs (against the reference) and with any costs."""
-    for whole in (True, False):
-        case = draw_pool_case(seed, whole=whole)
+    for whole in wholes:
+        case = draw(seed, whole=whole)
         macro = run_kernel_on(case)
         assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
         assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check_pools))
@@ -36,12 +50,14 @@ def check_workload(seed: int, totals: Counter[str]) -> None:
         assert isinstance(case.config.batching, Disaggregated)
         most = max(case.config.blocks, case.config.batching.decode_blocks or 0)
         check_conservation(macro, replace(case, config=replace(case.config, blocks=most)))
-        totals.update({name: macro.count(name) for name in ("evictions", "losses", "completed", "refused", *COUNTS)})
-        totals["caught"] += macro.count("caught")
+        totals.update({name: macro.count(name) for name in ("evictions", "losses", *COUNTS)})
+        totals.update({name: macro.count(name) for name in ("caught", *ENDS, "discarded_tokens", *HITS)})
         if whole:
             naive = run_naive_pools_on(case)
             check_against_naive(macro, naive, case)
             for name in COUNTS:
+                assert macro.count(name) == naive.count[name], name
+            for name in HITS:
                 assert macro.count(name) == naive.count[name], name
 
 
@@ -59,6 +75,27 @@ def test_disaggregated_replicas_agree_in_every_way_of_running() -> None:
     assert totals["refused"] > 0
 
 
+def test_clients_of_disaggregated_replicas_agree() -> None:
+    """Goal: patience, cancellations, retries, limits at the door and priorities change nothing about that, be a request
+    waiting for its prompt, for its transfer, on a link, or decoding. Method: as above."""
+    totals: Counter[str] = Counter()
+    for seed in range(FAST // 2):
+        check_workload(seed, totals, draw_clients_pool_case)
+    for name in ("timed_out", "cancelled", "rejected", "losses", "kv_transfers", "discarded_tokens"):
+        assert totals[name] >= FAST // 2, name
+
+
+def test_prefixes_of_disaggregated_replicas_agree() -> None:
+    """Goal: prefill replicas share prefixes, with tiers below, and hold them until their blocks are moved. Method: as
+    above."""
+    totals: Counter[str] = Counter()
+    for seed in range(FAST // 2):
+        check_workload(seed, totals, draw_prefix_pool_case)
+    for name in ("prefix_hits", "losses", "kv_transfers"):
+        assert totals[name] >= FAST // 2, name
+    assert totals["host_hits"] >= FAST // 8
+
+
 @pytest.mark.slow
 def test_disaggregated_replicas_agree_on_a_thousand_workloads() -> None:
     """Goal and method: as above, for 1,000 workloads."""
@@ -72,4 +109,6 @@ def test_disaggregated_replicas_agree_on_a_thousand_workloads() -> None:
 
 def test_disaggregated_replicas_agree_in_plain_python() -> None:
     """Goal: the same code runs uncompiled with the same bits. Method: some workloads, without compilation."""
-    assert uncompiled_digests(0, 30, draw="draw_pool_case") == compiled_digests(0, 30, draw_pool_case)
+    assert uncompiled_digests(0, 20, draw="draw_pool_case") == compiled_digests(0, 20, draw_pool_case)
+    expected = compiled_digests(0, 10, draw_clients_pool_case)
+    assert uncompiled_digests(0, 10, draw="draw_clients_pool_case") == expected

@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 from tests.serving.cases import Case, run_kernel_on, run_naive_on
-from tests.serving.prefix_cases import check_blocks, draw_affine_case, draw_clients_prefix_case, draw_prefix_case
+from tests.serving.prefix_cases import (
+    check_blocks,
+    draw_affine_case,
+    draw_central_prefix_case,
+    draw_clients_prefix_case,
+    draw_prefix_case,
+)
 from tests.serving.test_exactness import (
     ALL,
     LOOKS,
@@ -101,6 +107,16 @@ def test_clients_leave_their_prefixes() -> None:
     for seed in range(FAST // 2):
         check_workload(seed, totals, draw_clients_prefix_case)
     assert totals["losses"] >= FAST // 2
+    assert totals["prefix_hits"] >= FAST
+
+
+def test_one_queue_shares_prefixes() -> None:
+    """Goal: a central queue hands requests to replicas that each keep prefixes of their own. Method: as for shared
+    prefixes, with one queue for two to five replicas."""
+    totals: Counter[str] = Counter()
+    for seed in range(FAST // 3):
+        check_workload(seed, totals, draw_central_prefix_case)
+    assert totals["losses"] >= FAST // 3
     assert totals["prefix_hits"] >= FAST
 
 

@@ -3,7 +3,8 @@
 A client sends its request in attempts. An attempt is turned away at its arrival by the limits of admission (rejected),
 or leaves when the client's patience ends (timed out): while it waits for its admission, while it has no token, or while
 its answer is not complete. What waits leaves at that instant; what runs leaves at the next boundary, before blocks are
-reserved, and its blocks are free from then on: a client that is gone costs nobody else the cache. The client then comes
+reserved, and its blocks are free from then on: a client that is gone costs nobody else the cache. KV on its way to a
+decode replica is given up at once (the time that links were given is kept). The client then comes
 back after
 
     backoff x 2^(k - 1) x (1 - jitter x u)        after attempt k, u a draw of (request, attempt),
@@ -35,6 +36,7 @@ from workloads.serving.queues import (
     remove_from_queue,
     remove_running,
 )
+from workloads.serving.transfers import release_source, stop_moving
 
 WHOLE_DRAW = 1.0 / (1 << 32)
 
@@ -133,14 +135,20 @@ def drop_running(s: State, i: int, t: int) -> None:
     leave_now(s, r, i, t)
 
 
-@kernel_part
+@kernel_routine
 def quit_request(s: State, i: int, t: int, reason: int) -> None:
     """The client of slot i is gone at t: what waits leaves now, what runs at the first boundary at or after t."""
     replica, slot = s.replica, s.slot
     r = slot[i, f.S_ROW]
+    if slot[i, f.S_STATE] == f.MOVING:
+        stop_moving(s, r, i, t)
+        end_attempt(s, r, i, t, reason)
+        return
     if slot[i, f.S_STATE] == f.WAITING:
         book_wait(s, r, i, t)
         remove_from_queue(s, r, i)
+        if slot[i, f.S_SOURCE] > 0:
+            release_source(s, i, t)
         end_attempt(s, r, i, t, reason)
         if r < s.common[f.C_REPLICAS]:
             reconsider(s, r, t)
@@ -169,7 +177,12 @@ def client_acts(s: State, i: int, t: int) -> bool:
     """The client of slot i does at t what it meant to; True when it sends its request again."""
     slot, common = s.slot, s.common
     if slot[i, f.S_LEAVING]:
-        drop_running(s, i, t)
+        reason = slot[i, f.S_LEAVING]
+        if slot[i, f.S_STATE] == f.WAITING:
+            slot[i, f.S_LEAVING] = 0
+            quit_request(s, i, t, reason)
+        else:
+            drop_running(s, i, t)
         return False
     cancels = slot[i, f.S_CANCEL] <= t
     if slot[i, f.S_STATE] == f.AWAY:

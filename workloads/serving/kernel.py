@@ -249,7 +249,7 @@ def run_events(s: State, until: int) -> int:
         elif arrives and common[f.C_FREE_SLOTS] == 0:
             return f.NEED_ROOM
         routes = arrives or (i != f.NO_SLOT and slot[i, f.S_STATE] == f.AWAY)
-        everyone = t == until or router == f.ROUTE_CENTRAL or (routes and by_state)
+        everyone = t == until or router == f.ROUTE_CENTRAL or pools or (routes and by_state)
         chosen = slot[max(i, 0), f.S_ROW]
         if routes and not by_state:
             chosen = choose_replica(s, s.request[row, f.Q_LUCK] if arrives else slot[i, f.S_LUCK], 0, 0)

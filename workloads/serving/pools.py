@@ -7,7 +7,13 @@ from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of_next_step
 from workloads.serving.commits import begin_decode, stop_running
 from workloads.serving.fields import State
-from workloads.serving.queues import append_running, change_outstanding, remove_from_heap, set_blocked
+from workloads.serving.queues import (
+    append_running,
+    change_outstanding,
+    remove_from_heap,
+    set_blocked,
+    youngest_of_lowest,
+)
 from workloads.serving.returning import route_one
 from workloads.serving.transfers import book_transfer, pop_coming, start_transfers
 
@@ -30,7 +36,7 @@ def join_decodes(s: State, d: int, t: int) -> None:
 def send_back(s: State, d: int, t: int) -> None:
     """The youngest of decode replica d loses its KV and returns to the prefill replicas."""
     replica, slot = s.replica, s.slot
-    i = replica[d, f.R_TAIL]
+    i = youngest_of_lowest(s, d)
     remove_from_heap(s, d, i, replica[d, f.R_DECODES])
     stop_running(s, d, i)
     slot[i, f.S_REDO] = max(slot[i, f.S_REDO], slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1)

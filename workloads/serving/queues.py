@@ -287,17 +287,18 @@ def affine_replica(s: State, at: int, most: int) -> int:
     The longest leading run in a replica's cache wins, then the fewest outstanding, then the lowest index; a replica
     with more than `C_GUARD` requests above the fewest outstanding is left out.
     """
-    replica, replicas = s.replica, s.common[f.C_REPLICAS]
+    replica, replicas = s.replica, s.common[f.C_ROUTED]
     fewest = f.FOREVER
     for r in range(replicas):
         if replica[r, f.R_BELIEVED]:
             fewest = min(fewest, replica[r, f.R_OUTSTANDING])
-    chosen: int = replicas
+    nobody = s.common[f.C_REPLICAS]
+    chosen: int = nobody
     longest = -1
     for r in range(replicas):
         if replica[r, f.R_BELIEVED] and replica[r, f.R_OUTSTANDING] <= fewest + s.common[f.C_GUARD]:
             run = find_run(s, r, at, most)
-            fewer = chosen == replicas or replica[r, f.R_OUTSTANDING] < replica[chosen, f.R_OUTSTANDING]
+            fewer = chosen == nobody or replica[r, f.R_OUTSTANDING] < replica[chosen, f.R_OUTSTANDING]
             if run > longest or (run == longest and fewer):
                 chosen, longest = r, run
     return chosen

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workloads.kv_cache import Contiguous, Paged, PrefixSharing
+from workloads.kv_cache import Contiguous, PrefixSharing
 from workloads.serving.batching import Disaggregated, StaticBatching
-from workloads.serving.clients import Admission, Clients
 from workloads.serving.drafts import speculative_costs
 from workloads.serving.preemption import Swap
 from workloads.serving.router import CentralQueue, PrefixAffine, SloAware
@@ -44,10 +43,11 @@ def _check_pools(config: ServiceConfig, batching: Disaggregated) -> None:
     """The same for disaggregated replicas."""
     if batching.prefill_replicas >= config.replicas:
         raise ValueError("a disaggregated service needs replicas that decode beside those that prefill")
-    if not isinstance(config.kv, Paged):
+    if isinstance(config.kv, Contiguous):
         raise ValueError("disaggregated replicas need a paged KV cache")
-    plain = (config.clients, config.admission, config.priorities) == (Clients(), Admission(), ())
-    if not plain or isinstance(config.router, CentralQueue | SloAware):
-        raise ValueError("disaggregated replicas serve one class of patient clients, without a central queue")
+    if isinstance(config.router, CentralQueue | SloAware):
+        raise ValueError(
+            "replicas that compute prompts take turns or the least busy one: no central queue, no forecasts"
+        )
     if isinstance(config.preemption, Swap):
         raise ValueError("disaggregated replicas send back what they evict: swap is for replicas that do both")

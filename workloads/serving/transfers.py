@@ -18,7 +18,10 @@ Replicas 0 to `C_PREFILLS` - 1 compute prompts, the others decode. The rules:
   router's room until a replica returns.
 - All of it happens in order of time, whatever the steps of the kernel: at one instant passes end first (lowest index
   first), then transfers, then come arrivals, then boundaries (lowest index first).
-- The requests of such a service have one class and patient clients, and its queue is not a central one.
+- Priorities hold in both queues, and the lowest is sent back first; limits at the door are those of prefill replicas.
+  A client that is gone leaves its queue, or the links, at once. The queue is not a central one.
+- Prefixes are shared on prefill replicas: a request refers to its pieces there until its blocks are free. What reaches
+  a decode replica is all its own.
 """
 
 from __future__ import annotations
@@ -30,7 +33,15 @@ from workloads.serving.booking import book_wait
 from workloads.serving.fields import State
 from workloads.serving.logbins import bin_of
 from workloads.serving.plans import reconsider
-from workloads.serving.queues import change_outstanding, enqueue_after, pop_queue, remove_from_queue, remove_running
+from workloads.serving.prefix import leave_run
+from workloads.serving.queues import (
+    change_outstanding,
+    enqueue_first,
+    enqueue_last,
+    pop_queue,
+    remove_from_queue,
+    remove_running,
+)
 
 
 @kernel_part
@@ -53,6 +64,9 @@ def release_source(s: State, i: int, t: int) -> None:
     r = slot[i, f.S_SOURCE] - 1
     slot[i, f.S_SOURCE] = 0
     replica[r, f.R_FREE] += slot[i, f.S_SOURCE_BLOCKS]
+    if slot[i, f.S_SHARED] > 0:
+        replica[r, f.R_FREE] -= slot[i, f.S_SHARED] * s.common[f.C_UNIT]
+        leave_run(s, r, i)
     if replica[r, f.R_QUEUE] > 0 and replica[r, f.R_MODE] == f.IDLE:
         reconsider(s, r, t)
 
@@ -83,10 +97,10 @@ def hand_over(s: State, r: int, i: int, t: int) -> None:
     change_outstanding(s, d, t, 1)
     if d == s.common[f.C_REPLICAS]:
         forget_source(s, i, t)
-    enqueue_after(s, d, i, replica[d, f.R_QUEUE_TAIL], t)
+    enqueue_last(s, d, i, t)
     if replica[d, f.R_MODE] == f.DEAD:
         slot[i, f.S_CAUGHT] = 1
-    elif replica[d, f.R_QUEUE] == 1:
+    elif replica[d, f.R_QUEUE_HEAD] == i:
         reconsider(s, d, t)
 
 
@@ -160,12 +174,43 @@ def book_first_gaps(s: State, d: int, step: int) -> None:
 def strand(s: State, d: int, r: int, i: int, t: int) -> None:
     """Prefill replica r has died before the KV of slot i reached replica d: the slot stays with the dead one."""
     slot = s.slot
-    slot[i, f.S_SOURCE] = 0
+    slot[i, f.S_SOURCE] = slot[i, f.S_SHARED] = 0
     slot[i, f.S_CAUGHT] = 1
     forget_source(s, i, t)
     change_outstanding(s, d, t, -1)
     change_outstanding(s, r, t, 1)
-    enqueue_after(s, r, i, f.NO_SLOT, t)
+    enqueue_first(s, r, i, t)
+
+
+@kernel_routine
+def leave_coming(s: State, d: int, before: int, i: int, t: int) -> None:
+    """Slot i, behind `before` (NO_SLOT: the first) of those that come to decode replica d, does not come at all."""
+    replica, slot = s.replica, s.slot
+    after = slot[i, f.S_NEXT]
+    if before == f.NO_SLOT:
+        replica[d, f.R_COMING_HEAD] = after
+    else:
+        slot[before, f.S_NEXT] = after
+    if after == f.NO_SLOT:
+        replica[d, f.R_COMING_TAIL] = before
+    if replica[d, f.R_MOVING] == i:
+        replica[d, f.R_MOVING] = after
+    replica[d, f.R_COMING] -= 1
+    replica[d, f.R_FREE] += slot[i, f.S_BLOCKS]
+    slot[i, f.S_BLOCKS] = 0
+    book_transfer(s, i, t)
+
+
+@kernel_routine
+def stop_moving(s: State, d: int, i: int, t: int) -> None:
+    """The client of slot i, on its way to decode replica d, is gone at t: blocks at both ends are free."""
+    before, each = f.NO_SLOT, s.replica[d, f.R_COMING_HEAD]
+    while each != i:
+        before, each = each, s.slot[each, f.S_NEXT]
+    leave_coming(s, d, before, i, t)
+    if s.slot[i, f.S_SOURCE] > 0:
+        release_source(s, i, t)
+    reconsider(s, d, t)
 
 
 @kernel_routine
@@ -186,17 +231,7 @@ def lose_source(s: State, r: int, t: int) -> None:
         while i != f.NO_SLOT:
             after = slot[i, f.S_NEXT]
             if slot[i, f.S_SOURCE] == r + 1:
-                if before == f.NO_SLOT:
-                    replica[d, f.R_COMING_HEAD] = after
-                else:
-                    slot[before, f.S_NEXT] = after
-                if after == f.NO_SLOT:
-                    replica[d, f.R_COMING_TAIL] = before
-                if replica[d, f.R_MOVING] == i:
-                    replica[d, f.R_MOVING] = after
-                replica[d, f.R_COMING] -= 1
-                replica[d, f.R_FREE] += slot[i, f.S_BLOCKS]
-                book_transfer(s, i, t)
+                leave_coming(s, d, before, i, t)
                 strand(s, d, r, i, t)
             else:
                 before = i
@@ -237,7 +272,7 @@ def lose_target(s: State, d: int, t: int) -> None:
         forget_source(s, i, t)
         slot[i, f.S_CAUGHT] = 1
         slot[i, f.S_BLOCKS] = 0
-        enqueue_after(s, d, i, f.NO_SLOT, t)
+        enqueue_first(s, d, i, t)
 
 
 @kernel_routine
