@@ -150,14 +150,15 @@ def _passes(scenario: Scenario) -> Iterator[Setting]:
 
 
 def _operations(scenario: Scenario) -> Iterator[Setting]:
-    """Which jobs come, who is next, what is saved: only where a pod in operation is asked for."""
-    study, jobs = scenario.study.operations, scenario.jobs
-    if study is None or jobs is None:
+    """Which jobs come, who is next, what is saved: only where a pod in operation, or several, are asked for."""
+    studies, jobs = (scenario.study.operations, scenario.study.shared_pod, scenario.study.fleet), scenario.jobs
+    fleet = scenario.study.fleet
+    if jobs is None or not any(studies):
         return
     pod = scenario.pod.build()
     for stream in jobs.streams:
-        law = arrivals_of(stream, pod)
-        asked = "" if stream.load is None else f" ({percent(stream.load)} of the pod's chip-time)"
+        law = arrivals_of(stream, pod, 1 if fleet is None else fleet.pods)
+        asked = "" if stream.load is None else f" ({percent(stream.load)} of all chip-time)"
         yield f"jobs {stream.name}: arrivals", f"{law.rate * 86_400:.4g} a day{asked}", ""
         mix = f"{stream.mix.mean_chips:.4g} chips and {seconds(stream.durations.mean_s)} of work on average"
         yield f"jobs {stream.name}: size", f"{stream.mix.kind}, {stream.durations.kind}: {mix}", ""
@@ -171,7 +172,23 @@ def _operations(scenario: Scenario) -> Iterator[Setting]:
     yield "checkpoints", scenario.checkpoint.kind, ""
     if scenario.spares.cubes:
         yield "spares", f"{scenario.spares.cubes} cubes, {scenario.spares.kind}", ""
-    yield "operations: replications", _histories(scenario, study.replications, study.horizon), ""
+    for name, study in zip(("operations", "shared pod", "pods behind one queue"), studies, strict=True):
+        if study is not None:
+            yield f"{name}: replications", _histories(scenario, study.replications, study.horizon), ""
+    if fleet is not None:
+        yield "pods behind one queue", f"{fleet.pods}, jobs are placed on one by {fleet.placement.kind}", ""
+    yield from _replicas(scenario)
+
+
+def _replicas(scenario: Scenario) -> Iterator[Setting]:
+    """How the replicas of a shared pod come and go."""
+    study = scenario.study.shared_pod
+    for service in study.services if study is not None else ():
+        asked = f"{service.demand.kind} demand, {service.scaling.kind}, {service.least} to {service.most} replicas"
+        yield f"{service.name}: replicas", asked, ""
+        rate = f"weights at {service.weights_rate / 1e9:.3g} GB/s per host"
+        delays = f"drain {seconds(service.drain)}, {rate}, ready after {seconds(service.ready)} more"
+        yield f"{service.name}: delays", delays, ASSUMPTION
 
 
 def _histories(scenario: Scenario, replications: int, horizon_s: float) -> str:
