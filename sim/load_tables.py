@@ -48,6 +48,21 @@ LOAD_CURVE = TableSpec(
         Column("n", DType.INT, "", "windows behind the row"),
     ),
 )
+DISTURBANCE = TableSpec(
+    "disturbance",
+    "service, with or without the slowdown, and step of arrival",
+    (
+        SERVICE,
+        Column("slowed", DType.BOOL, "", "with the slowdown, or the same requests without it"),
+        Column("t_s", DType.FLOAT, "s", "start of the step in which requests arrive"),
+        Column("arrived", DType.FLOAT, "requests", "requests that arrive, mean over repetitions"),
+        Column("answered", DType.FLOAT, "1", "of them those that get their whole answer before they give up"),
+        Column("ci_low", DType.FLOAT, "1", "lower end of its 95 % interval; blank where no variation was seen"),
+        Column("ci_high", DType.FLOAT, "1", "upper end"),
+        Column("attempts", DType.FLOAT, "1", "how often each of them is sent"),
+        Column("n", DType.INT, "", "repetitions"),
+    ),
+)
 LATENCIES = TableSpec(
     "latencies",
     "service, load, kind of latency and share",

@@ -88,6 +88,7 @@ SERVICE_UNITS = {
     "remote_bytes_per_token": "byte", "host_full_share": "1",
     "tokens_per_chip_s": "tokens/s", "on_chip_bytes_per_token": "byte", "hbm_bytes_per_token": "byte",
     "link_bytes_per_token": "byte", "network_bytes_per_token": "byte", "rejected_share": "1",
+    "answered_after_disturbance": "1", "answered_undisturbed": "1",
     "timed_out_share": "1", "cancelled_share": "1", "retries_per_request": "retries",
     "drafts_accepted_share": "1",
 }  # fmt: skip
@@ -260,6 +261,15 @@ MEASURES: dict[str, MeasureName] = {
     **{
         name: _of_some_service(SERVICE_UNITS[name], "clients: {patience: 30 s}", lambda service: service.has_clients)
         for name in CLIENT_MEASURES
+    },
+    **{
+        name: MeasureName(
+            unit="1",
+            needs="serving.disturbance",
+            is_produced=lambda scenario: scenario.serving is not None and scenario.serving.disturbance is not None,
+            sizes=_no_sizes,
+        )
+        for name in ("answered_after_disturbance", "answered_undisturbed")
     },
     "prefix_hit_share": _of_some_service(
         "1", "cache: {kind: prefix_sharing}", lambda service: service.cache.kind == "prefix_sharing"

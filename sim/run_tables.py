@@ -9,7 +9,7 @@ import pandas as pd
 
 from sim.fleet_tables import FLEET, FLEET_PODS
 from sim.flow_tables import FLOW_SPECS
-from sim.load_tables import LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
+from sim.load_tables import DISTURBANCE, LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.pass_tables import ERRORS_OF_TIMES, MEASURED_TIMES, PASSES
 from sim.shared_tables import SHARED_SPECS
 from sim.table_columns import BETTER, CHIPS, CHIPS_OR_NONE, FABRIC, HIGH, HOST, IN_UNIT, LOW, MEASURE, UNIT, VALUE
@@ -332,6 +332,7 @@ SPECS = {
         CHIP_HOURS,
         FAILURE_STORY,
         LOAD_CURVE,
+        DISTURBANCE,
         LATENCIES,
         REQUESTS,
         REQUEST_LIFE,

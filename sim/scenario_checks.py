@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from sim.condition import component_counts
 from sim.histories import US_PER_S, failure_mode, too_many_outages
-from sim.measure_names import BEST, MEASURES, SERVICE_UNITS, bound_unit
+from sim.measure_names import MEASURES, bound_unit
 from sim.other_failures import OtherFailures
 from sim.own_catalogue import Catalogue, catalogue_with
 from sim.quantities import AdviceError, parse_quantity
 from sim.repair_policies import PartsOf
+from sim.scenario_comparisons import disturbance_problems, effects_problems
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
 from sim.scenario_shared_checks import shared_pod_problems
@@ -61,7 +62,7 @@ def check_points(scenario: Scenario, points: Sequence[Scenario], document: Docum
     for index, expectation in enumerate(scenario.expect):
         for path, what, write in _expectation(expectation, ("expect", index), points):
             faults.append(fault_at(document, path, what, write))
-    faults += [fault_at(document, *problem) for problem in _effects(scenario)]
+    faults += [fault_at(document, *problem) for problem in effects_problems(scenario)]
     return faults
 
 
@@ -182,6 +183,7 @@ def _nothing_asked(scenario: Scenario) -> Iterator[Problem]:
             what = "the horizon ends within the warm-up `run.warmup`" if warmup_us else "the horizon is under 1 us"
             yield path, what, "write a longer horizon or a shorter warm-up"
     yield from _told_by_histories(scenario)
+    yield from disturbance_problems(scenario)
     serving = scenario.serving
     if serving is not None and serving.weights == "availability" and study.availability is None:
         what = "`availability` needs the histories of `study.availability`, which is not there"
@@ -362,32 +364,6 @@ def _memory(service: ServiceSection, path: KeyPath, known: Catalogue) -> Iterato
                 fault.what if of_slice else f"{fault.where}: {fault.what}",
                 fault.write,
             )
-
-
-def _effects(scenario: Scenario) -> Iterator[Problem]:
-    """Combinations are of swept values, and are compared by a measure of services."""
-    effects = scenario.serving.effects if scenario.serving is not None else None
-    path: KeyPath = ("serving", "effects")
-    if effects is None:
-        return
-    from sim.tables import text_of_setting  # here: tables take long to load
-
-    if not scenario.sweep:
-        yield path, "nothing is swept, so there is nothing to compare", "write `sweep:`, or take the key out"
-    measure = MEASURES.get(effects.measure)
-    if effects.measure not in SERVICE_UNITS:
-        what = f"`{effects.measure}` is no measure of services"
-        yield (*path, "measure"), what, nearest(effects.measure, list(SERVICE_UNITS))
-    elif measure is not None and not measure.is_produced(scenario):
-        yield (*path, "measure"), f"this run has no {effects.measure}", f"write `{measure.needs}`"
-    for name, combination in effects.names.items():
-        for key, value in combination.items():
-            values = [text_of_setting(one) for one in scenario.sweep.get(key, ())]
-            where = (*path, "names", name, key)
-            if not values:
-                yield where, f"`{key}` is not swept", nearest(key, list(scenario.sweep))
-            elif text_of_setting(value) not in (*values, BEST):
-                yield where, f"`{key}` does not take the value {value}", nearest(str(value), [*values, BEST])
 
 
 def _expectation(expectation: Expectation, path: KeyPath, points: Sequence[Scenario]) -> Iterator[Problem]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from sim.scenario_parts import Count, Section
-from topology.units import ClosedShare, PositiveSeconds
+from topology.units import ClosedShare, PositiveSeconds, Share
 from workloads.serving.clients import MOST_ATTEMPTS, Admission, Cancellations, Clients, Patience, Retries
 
 
@@ -37,6 +38,31 @@ class ClientsSection(Section):
             retries=Retries(attempts=self.attempts, backoff_s=self.backoff, jitter=self.jitter),
             cancellations=cancels,
         )
+
+
+class DisturbanceSection(Section):
+    """All replicas run slowly for a while: who gets an answer before, in and after it, with the clients there are."""
+
+    speed: Share = 0.2
+    """Speed of all replicas meanwhile, as a share of the healthy one."""
+    start: PositiveSeconds = 20.0
+    """When it begins, from the first arrivals."""
+    length: PositiveSeconds = 10.0
+    """How long it lasts."""
+    horizon: PositiveSeconds = 160.0
+    """Requests that arrive until then are told."""
+    step: PositiveSeconds = 10.0
+    """Requests are told by their arrival, in steps of this length."""
+
+    @property
+    def steps(self) -> int:
+        """Whole steps up to the horizon."""
+        return int(self.horizon / self.step + 1e-9)
+
+    @property
+    def first_after(self) -> int:
+        """The first step that begins at least one step after the end."""
+        return math.ceil((self.start + self.length) / self.step - 1e-9) + 1
 
 
 class AdmissionSection(Section):

@@ -19,6 +19,8 @@ from sim.scenario_services import PLUG_INS
 from sim.scenario_studies import STUDY_PLUG_INS
 
 ASSUMPTIONS = (
+    "DisturbanceSection.speed", "DisturbanceSection.start", "DisturbanceSection.length", "DisturbanceSection.horizon",
+    "DisturbanceSection.step",
     "FalseAlarms.check", "Screening.coverage", "Parts.lead_time", "Retirement.after", "Retirement.within",
     "HealthPolicy.detection", "RecoveryPolicy.evict", "RecoveryPolicy.circuits", "RecoveryPolicy.preflight",
     "RecoveryPolicy.restore", "RecoveryPolicy.reroute_opt_in", "RecoveryPolicy.rerouted_speed", "PodSection.grid",
@@ -162,6 +164,7 @@ SECTIONS = (
     ("serving", "ServingSection", ""),
     ("serving.windows", "WindowsSection", ""),
     ("serving.load_curve", "LoadCurveSection", ""),
+    ("serving.disturbance", "DisturbanceSection", ""),
     ("serving.effects", "EffectsSection", ""),
     ("serving.services.N", "ServiceSection", "N counts from 0; `--set` also takes the service's name."),
     ("serving.services.N.requests.pairs", "LengthPairs", ""),

@@ -17,7 +17,7 @@ from sim.scenario_batching import (
     Part,
     StaticSection,
 )
-from sim.scenario_clients import AdmissionSection, ClientsSection
+from sim.scenario_clients import AdmissionSection, ClientsSection, DisturbanceSection
 from sim.scenario_memory import Cache, PreemptionSection, RecomputeSection, SwapSection, TiersSection
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from sim.scenario_speculation import SpeculationSection
@@ -392,6 +392,8 @@ class ServingSection(Section):
     """How much is simulated token by token."""
     load_curve: LoadCurveSection | None = None
     """Attainment, goodput and latencies over the load; left out, none are simulated."""
+    disturbance: DisturbanceSection | None = None
+    """A slowdown of all replicas for a while, told by the arrivals before, in and after it; left out, there is none."""
     effects: EffectsSection | None = None
     """How combinations of swept values compare with the first of each; left out, they are not compared."""
     services: Annotated[tuple[ServiceSection, ...], Field(min_length=1)]

@@ -52,7 +52,7 @@ Progress = Callable[[int, int, str], None]
 
 SAME_FOR_FABRICS = (
     "slice_sizes", "failure_story", "requests", "request_life", "traffic", "token_floor", "load_curve", "latencies",
-    "measured_times", "errors_of_times", "passes",
+    "disturbance", "measured_times", "errors_of_times", "passes",
 )  # fmt: skip
 """Tables whose rows points that differ in their fabric have in common."""
 

@@ -6,7 +6,7 @@ import math
 
 from sim.report.context import Tables, table_of
 from sim.report.curves import promise_curve_rows
-from sim.report.effect_words import effects_alt
+from sim.report.effect_words import disturbance_alt, effects_alt
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import operations_alt
 from sim.report.pass_words import contexts_alt, models_alt, times_alt
@@ -34,6 +34,7 @@ def alt_text(name: str, tables: Tables) -> str:
         "floor": floor_alt,
         "life": life_alt,
         "effects": effects_alt,
+        "disturbance": disturbance_alt,
         "measured_times": times_alt,
         "models": models_alt,
         "contexts": contexts_alt,

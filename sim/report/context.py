@@ -76,6 +76,7 @@ ABSENT = {
     "traffic": "no bytes by level of memory: the scenario has no `serving`",
     "token_floor": "no time per token over chips: the scenario has no `serving`",
     "request_life": "no request was followed: the scenario has no `serving.windows.record`",
+    "disturbance": "no slowdown: the scenario has no `serving.disturbance`",
     "effects": "no comparison of combinations: the scenario has no `serving.effects`",
     "chip_hours": "no account of chip-hours: the scenario has no `study.delivered`",
     "operations": "no pod in operation: the scenario has no `study.operations`",

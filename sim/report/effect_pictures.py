@@ -58,7 +58,8 @@ def _panel(axes: Axes, measure: str, rows: list[Combination], *, narrow: bool) -
     axes.set_yticks(places, labels, fontsize=6.5 if narrow else 7.5)
     axes.set_ylim(height - 0.5, -0.6)
     axes.set_xscale("log")
-    known = [value for row in rows for value in (row.ratio, row.one_by_one) if math.isfinite(value) and value > 0]
+    ends = [value for row in rows for value in (row.ratio, row.one_by_one, *row.ratio_spread)]
+    known = [value for value in ends if math.isfinite(value) and value > 0]
     low, high = min(known), max(known)
     room = max(high / low, 1.05)
     axes.set_xlim(low / room**0.06, high * room ** (0.45 if narrow else 0.2))
@@ -73,12 +74,17 @@ def _panel(axes: Axes, measure: str, rows: list[Combination], *, narrow: bool) -
 def _marks(axes: Axes, measure: str, row: Combination, height: float) -> None:
     if row.changed > 1 and math.isfinite(row.one_by_one):
         axes.plot([row.one_by_one], [height], "o", markerfacecolor="none", color=BAD, markersize=6.0, zorder=2)
-    if not math.isfinite(row.ratio):
+    if not math.isfinite(row.ratio):  # no ratio of nothing: its value stands at the edge
+        axes.annotate(
+            value_words(measure, row.value), (0.0, height), xycoords=("axes fraction", "data"), xytext=(4, 0),
+            textcoords="offset points", va="center", fontsize=7.0, color=BAD,
+        )  # fmt: skip
         return
     if all(map(math.isfinite, row.ratio_spread)):
         axes.plot(row.ratio_spread, [height, height], color=COLOUR, linewidth=1.6, zorder=3)
     axes.plot([row.ratio], [height], "o", color=COLOUR, markersize=4.5, zorder=4)
-    right = max(row.ratio, row.one_by_one if row.changed > 1 and math.isfinite(row.one_by_one) else 0.0)
+    ends = (row.ratio, row.ratio_spread[1], row.one_by_one if row.changed > 1 else row.ratio)
+    right = max(end for end in ends if math.isfinite(end))
     axes.annotate(
         value_words(measure, row.value), (right, height), xytext=(7, 0), textcoords="offset points", va="center",
         fontsize=7.0, color=MUTED,

@@ -12,9 +12,9 @@ import pandas as pd
 from sim.report.context import Tables, is_absent, table_of
 from sim.report.hosts import host_key
 from sim.report.words import category_words, count_words, fabric_words, host_words, listed, number, percent
-from sim.run_tables import EFFECTS
+from sim.run_tables import EFFECTS, SPECS
 
-SHARES = ("tokens_in_time", "slo_attainment")
+SHARES = ("tokens_in_time", "slo_attainment", "answered_after_disturbance", "answered_undisturbed")
 """Measures that are told in percent."""
 _MARKS = re.compile(r'[{}\[\]":]')
 
@@ -51,6 +51,16 @@ def effect_services(tables: Tables) -> dict[str, tuple[str, list[Combination]]]:
     for service in dict.fromkeys(str(name) for name in table["service"]):
         rows = table[table["service"] == service]
         found[service] = str(rows["measure"].iloc[0]), [_combination(row, columns) for _, row in rows.iterrows()]
+    return found
+
+
+def swept_words(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each combination of swept values of a table that is shared by fabrics, under its words."""
+    columns = [str(name) for name in table if name not in SPECS["disturbance"].names]
+    columns = ["service", *columns] if table["service"].nunique() > 1 or not columns else columns
+    found: dict[str, pd.DataFrame] = {}
+    for values, rows in table.groupby(columns, sort=False):
+        found[", ".join(_value_words(column, value) for column, value in zip(columns, values, strict=True))] = rows
     return found
 
 
@@ -105,8 +115,8 @@ def effect_sentences(tables: Tables) -> list[str]:
     """First and best combination, changes made alone, how they go together, and the combinations that have a name."""
     said: list[str] = []
     for service, (measure, rows) in effect_services(tables).items():
-        known = [row for row in rows if math.isfinite(row.ratio)]
-        if len(known) < 2:
+        known = [row for row in rows if math.isfinite(row.value)]
+        if len(known) < 2 or not math.isfinite(rows[0].ratio):
             continue
         lower = measure.endswith("_s") and not measure.endswith("_per_s")
         said += _told(f"{_measure_words(measure)} of {category_words(service)}", measure, known, lower)
@@ -128,16 +138,24 @@ def _told(what: str, measure: str, rows: list[Combination], lower: bool) -> Iter
         yield f"{start}; {value_words(measure, best.value)} with {best.text}, {many}: {times} as much."
     singles = [row for row in rows if row.changed == 1]
     if max(row.changed for row in rows) < 2:
-        rest = [f"{times_words(row.ratio, row.ratio_spread)} with {row.text}" for row in singles if row is not best]
+        rest = [f"{_as_much(row, measure)} with {row.text}" for row in singles if row is not best]
         yield from [f"Against {first.text}: {listed(rest)}."] if rest else []
     else:
-        alone = [f"{_change(row, first)} {times_words(row.ratio, row.ratio_spread)}" for row in singles]
+        alone = [f"{_change(row, first)} {_as_much(row, measure)}" for row in singles]
         yield f"Changed alone: {listed(alone)}."
         yield from _interplay(best)
     for row in rows:
         for name in filter(None, row.name.split("; ")):
             share = number(100 * row.value / best.value)
             yield f"{name[0].upper()}{name[1:]}: {value_words(measure, row.value)} ({row.text}), {share} % of the best."
+
+
+def _as_much(row: Combination, measure: str) -> str:
+    """How a combination compares with the first; its value where there is no ratio."""
+    if not math.isfinite(row.ratio):
+        return value_words(measure, row.value)
+    same = abs(row.ratio - 1) < 5e-4 and not all(map(math.isfinite, row.ratio_spread))
+    return "as much" if same else times_words(row.ratio, row.ratio_spread)
 
 
 def _change(row: Combination, first: Combination) -> str:
@@ -179,6 +197,18 @@ def effect_table_texts(tables: Tables) -> list[str]:
         head = f"{_measure_words(measure)} of {category_words(service)}, in all combinations (95 % intervals, paired)"
         texts.append("\n".join([head, "", *(line.rstrip() for line in lines)]))
     return texts
+
+
+def disturbance_alt(tables: Tables) -> str:
+    """What the picture of a slowdown shows."""
+    parts = []
+    for words, rows in swept_words(table_of(tables, "disturbance")).items():
+        last = rows[rows["slowed"]].sort_values("t_s").iloc[-1]
+        parts.append(f"{words} {percent(float(last['answered']))}")
+    return (
+        "Lines of the share of requests that are answered over the instant of their arrival, with a slowdown for a "
+        f"while above and without it below. At the end, slowed: {', '.join(parts)}."
+    )
 
 
 def effects_alt(tables: Tables) -> str:

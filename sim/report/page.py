@@ -84,6 +84,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
     section: MakeSection = partial(_section, tables, *shown_variants(tables))
     sections = [
         *([] if is_absent(tables, "effects") else [_effects(tables)]),
+        *([] if is_absent(tables, "disturbance") else [_SLOWED]),
         section("availability-table", "Availability, the table", "availability", "", _availability),
         section("curves", "Availability over slice size", "availability", "availability"),
         *([] if is_absent(tables, "waterfall") else [_waterfall(section)]),
@@ -260,6 +261,9 @@ def _tokens(tables: Tables, section: MakeSection) -> list[Section]:
         )
         if not is_absent(tables, table)
     ]
+
+
+_SLOWED = Section(ident="disturbance", heading="Through a slowdown", shows="disturbance")
 
 
 def _effects(tables: Tables) -> Section:

@@ -16,6 +16,7 @@ from sim.report.bars import request_ledger as request_ledger
 from sim.report.context import ServiceLimits, Tables, is_absent
 from sim.report.curves import availability_curves as availability_curves
 from sim.report.curves import promise_cubes as promise_cubes
+from sim.report.disturbance_pictures import answered_over_time as answered_over_time
 from sim.report.effect_pictures import effects_of_changes as effects_of_changes
 from sim.report.ladder import slice_size_ladder as slice_size_ladder
 from sim.report.life_pictures import life_of_request as life_of_request
@@ -58,6 +59,7 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "latencies": ("latencies", "How latencies are spread", latency_distributions),
     "traffic": ("traffic", "Bytes and seconds of a token, by level of memory", traffic_by_level),
     "floor": ("token_floor", "Time per token over chips, down to its floor", time_over_chips),
+    "disturbance": ("disturbance", "Through a slowdown", answered_over_time),
     "effects": ("effects", "What changes do alone and together", effects_of_changes),
     "life": ("request_life", "One request, token by token", life_of_request),
     "measured_times": ("measured_times", "Computed beside measured times", errors_of_times),
@@ -69,7 +71,7 @@ ALSO_NEEDED = {"failure": ("ledger",)}
 """Tables that a picture takes besides."""
 WITH_LIMITS = ("slice_sizes", "goodput", "latencies")
 """Pictures that show the limits of services."""
-OF_WHOLE_RUN = ("wait", "effects")
+OF_WHOLE_RUN = ("wait", "effects", "disturbance")
 """Pictures over a swept key: of all combinations at once."""
 
 

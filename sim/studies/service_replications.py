@@ -38,8 +38,11 @@ def group_of(
         if tokens is not None:
             tokens = replace(tokens, traffic=tokens.traffic[number::groups] or tokens.traffic)
         losses = service.losses[number::groups] or service.losses
+        disturbance = service.disturbance
+        if disturbance is not None:
+            disturbance = disturbance.of_repetitions(number, groups)
         curve = service.curve.of_repetitions(number, groups)
-        return replace(service, steady=steady, losses=losses, tokens=tokens, curve=curve)
+        return replace(service, steady=steady, losses=losses, tokens=tokens, curve=curve, disturbance=disturbance)
 
     own = replicas
     if replicas is not None and len(replicas.time_us) > 1:

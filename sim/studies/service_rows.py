@@ -35,7 +35,7 @@ S_PER_DAY = 86_400.0
 HIGHER = (
     "tokens_in_time", "slo_attainment", "tokens_per_s", "requests_per_s", "capacity_requests_per_s",
     "replicas_up_mean", "all_replicas_up", "queue_stable", "goodput_rate_requests_per_s", "prefix_hit_share",
-    "tokens_per_chip_s",
+    "tokens_per_chip_s", "answered_after_disturbance", "answered_undisturbed",
 )  # fmt: skip
 LOWER = (
     "request_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s",
@@ -175,6 +175,8 @@ def serving_rows(
         rows["ledger"] += [named | row for row in _ledger_rows(setup, weighted)]
         rows["slice_sizes"] += slice_size_rows(weighted.outcome)
         rows["failure_story"] += story_rows(weighted.outcome)
+        if weighted.outcome.disturbance is not None:
+            rows.setdefault("disturbance", []).extend(weighted.outcome.disturbance.rows(named["service"]))
         for name, more in (rows_of_load(weighted.outcome) | rows_of_tokens(weighted.outcome)).items():
             rows.setdefault(name, []).extend(more)
     return rows
@@ -225,6 +227,8 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
     if section.cache.kind == "prefix_sharing":
         found["prefix_hit_share"] = weighted.mean_of(lambda window: window.measures.prefix_hit_share)
     found |= _memory_measures(weighted)
+    if outcome.disturbance is not None:
+        found |= outcome.disturbance.measures()
     if outcome.curve.goodput_rate is not None:
         found["goodput_rate_requests_per_s"] = outcome.curve.goodput_rate
     return found

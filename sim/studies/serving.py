@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim.executors import map_tasks
 from sim.scenario import Scenario
 from sim.scenario_services import ServiceSection
+from sim.studies.disturbance import Disturbance, disturbed_window
 from sim.studies.lives import RequestLife, request_life, request_of_longest_gap
 from sim.studies.load_curve import LoadCurve, load_curve_of
 from sim.studies.service_parts import Calibration, calibrate, ladder_shapes, let_in_per_s, offered_rate_per_s
@@ -51,6 +52,7 @@ class ServiceOutcome:
     steady: tuple[tuple[SteadyWindow, ...], ...]
     losses: tuple[LossWindow, ...]
     curve: LoadCurve
+    disturbance: Disturbance | None
     stories: tuple[Story, ...]
     life: RequestLife | None = None
     tokens: TokenCosts | None = None
@@ -155,6 +157,11 @@ def _simulate(
     most = 0 if section.speculation is not None else TRAFFIC_WINDOWS  # passes of several tokens are not told
     repetitions = range(min(windows.replications, most))
     traffic = list(map_tasks(executor, traffic_window, [(scenario, task(number)) for number in repetitions]))
+    disturbance = None
+    if serving.disturbance is not None:
+        tasks = [(scenario, task(number)) for number in range(windows.replications)]
+        disturbed = tuple(map_tasks(executor, disturbed_window, tasks))
+        disturbance = Disturbance(asked=serving.disturbance, repetitions=disturbed)
     stories = list(map_tasks(executor, tell_story, [(scenario, task(0), fabric) for fabric in STORY_FABRICS]))
     at_capacity = list(map_tasks(executor, ladder_window, [(scenario, index, each) for each in ladder]))
     return ServiceOutcome(
@@ -166,6 +173,7 @@ def _simulate(
         steady=tuple(map(tuple, steady)),
         losses=tuple(losses),
         curve=load_curve_of(scenario, index, own, executor, advance),
+        disturbance=disturbance,
         stories=tuple(stories),
         life=lives[0] if lives else None,
         tokens=costs_of_tokens(scenario, section, ladder, traffic),
