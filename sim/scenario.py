@@ -35,6 +35,7 @@ from sim import (
     scenario_parts,
     scenario_passes,
     scenario_services,
+    scenario_speculation,
     scenario_studies,
 )
 from sim.job_policies import NoCheckpoints, SparesPolicy
@@ -208,6 +209,7 @@ def _texts_of_fields() -> dict[str, dict[str, str]]:
         scenario_jobs,
         scenario_clients,
         scenario_memory,
+        scenario_speculation,
         scenario_services,
         scenario_studies,
         own_catalogue,
