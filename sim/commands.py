@@ -29,6 +29,7 @@ from sim.studies.operations import operations_count, operations_rows, sample_ope
 from sim.tables import text_of_setting
 from topology.errors import refuse
 
+OPENMETRICS = "openmetrics"
 QUIET_S = 10.0
 """After so long without a line of progress, one tells that the run is at work."""
 
@@ -228,8 +229,11 @@ def report_command(run: Path, form: str) -> int:
 
 
 def export_command(run: Path, form: str, service: str | None, point: int | None, out: Path | None) -> int:
-    """Write what a finished run recorded of single requests in the format of others."""
+    """Write a finished run in the format of others: what it recorded of single requests, or its summary."""
     from sim.request_files import SUFFIXES
+
+    if form == OPENMETRICS:
+        return _export_summary(run, service, point, out)
 
     manifest = read_manifest(run)
     result = stored_result(run, load_scenario(str((run / SCENARIO).resolve())))
@@ -241,6 +245,23 @@ def export_command(run: Path, form: str, service: str | None, point: int | None,
         return ExitStatus.DONE
     named = "_".join(part for part in (form, service or "", "" if point is None else f"point{point}") if part)
     place = run / "export" / f"{named}.{SUFFIXES[form]}" if out is None else out
+    write_whole(place, text)
+    say(str(place))
+    return ExitStatus.DONE
+
+
+def _export_summary(run: Path, service: str | None, point: int | None, out: Path | None) -> int:
+    """Write the summary of a run as OpenMetrics."""
+    from sim.openmetrics import openmetrics_text
+
+    for option, given in (("--service", service), ("--point", point)):
+        if given is not None:
+            raise refuse(option, f"{OPENMETRICS} has the whole summary", "leave it out")
+    text = openmetrics_text(read_tables(run)["summary"])
+    if out == Path("-"):
+        sys.stdout.write(text)
+        return ExitStatus.DONE
+    place = run / "export" / f"{OPENMETRICS}.txt" if out is None else out
     write_whole(place, text)
     say(str(place))
     return ExitStatus.DONE
