@@ -97,6 +97,7 @@ def test_nothing_is_left_over() -> None:
     assert {one.chip_us for one in samples} == {256 * (6 * 24 - 12) * 3_600_000_000}
 
 
+@pytest.mark.slow
 def test_least_loaded_waits_less_than_taking_turns() -> None:
     """Goal: a direction that must hold in the mean. Method: both on the same jobs, six months, without failures
     (with them the pods, of which 61 % of the cubes are up, would be overloaded and wait alike)."""

@@ -142,6 +142,7 @@ def test_chip_hours_and_waits_add_up() -> None:
         assert 0 < one.measures["chat", "pod_tokens_in_time"] <= 1.0
 
 
+@pytest.mark.slow
 def test_faster_circuits_never_lower_what_is_served() -> None:
     """Goal: a direction that must hold in the mean, paired. Method: circuits of 10 s and 20 min, six times four days of
     failures on the same draws; the mean difference of tokens in time is above zero, and no less than nothing in most
@@ -178,7 +179,7 @@ def test_a_sample_is_the_same_again() -> None:
     assert first.wait_s == again.wait_s
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(4))
 def test_small_pods_in_any_trouble(number: int) -> None:
     """Goal: safety under anything. Method: random demand, drains, policies and failures; every invariant after each
     transition; chip-hours and ledgers add up exactly."""
