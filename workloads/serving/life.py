@@ -22,7 +22,7 @@ REASONS = (
     ("prompts of others", (f.L_INTERFERENCE,)),
     ("slow replica", (f.L_DEGRADED,)),
 )
-"""Why a token took longer than a plain step, by categories of the ledger; the first that has any time is told."""
+"""Why a token took longer than a plain step, by categories of the ledger; the one with most time is told."""
 PLAIN_STEP, PROMPT = "step", "prompt"
 
 
@@ -45,9 +45,10 @@ class TokenStory:
     @property
     def reason(self) -> str:
         """What made it late, `prompt` for a first token that nothing delayed, `step` for a plain step."""
-        for words, categories in REASONS:
-            if self.ledger_ns[list(categories)].sum() > 0:
-                return words
+        times_ns = {words: int(self.ledger_ns[list(categories)].sum()) for words, categories in REASONS}
+        longest = max(times_ns, key=times_ns.__getitem__)
+        if times_ns[longest] > 0:
+            return longest
         return PROMPT if self.number == 1 else PLAIN_STEP
 
 
