@@ -21,7 +21,13 @@ from topology.errors import InputError
 from workloads.traces.reading import format_of, read_trace
 from workloads.traces.trace import Trace
 
-ALONE = ("sweep=null", "serving.weights=healthy", "study.delivered=null", "serving.load_curve=null")
+ALONE = (
+    "sweep=null",
+    "serving.weights=healthy",
+    "study.delivered=null",
+    "serving.load_curve=null",
+    "serving.effects=null",
+)
 """The service alone, without the rest of the run."""
 
 
