@@ -16,7 +16,7 @@ check_baselines = @status=0; for name in $(1); do \
 OWN_LOG = $(if $(LOG),--set sweep.failures.host.availability=null --set failures.host=null --set failures.log.path=$(abspath $(LOG)))
 OWN_REQUESTS = $(if $(REQUESTS),--set serving.services.1.requests.kind=trace --set serving.services.1.requests.path=$(abspath $(REQUESTS)))
 
-.PHONY: run test test-slow check baselines baselines-all validation bench wheel format clean
+.PHONY: run test test-slow check baselines baselines-all validation claims bench wheel format clean
 
 run: $(VENV)/.core
 	$(BIN)/opticube run $(SCENARIO) $(OWN_LOG) $(OWN_REQUESTS)
@@ -51,6 +51,10 @@ bench: $(VENV)/.dev
 # 300 million requests in one run, after 10,000 to 100 million; `make bench-long REQUESTS=1e7` runs that many only
 bench-long: $(VENV)/.dev
 	@$(BIN)/python -m tests.bench.long $(REQUESTS)
+
+# docs/claims.md: every verdict computed anew
+claims: $(VENV)/.core
+	$(BIN)/python -m sim.claims > docs/claims.md
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -97,7 +97,7 @@ def _service_rows(scenario: Scenario, trials: Trials) -> list[Row]:
     rates: dict[str, object] = {}
     for index, section in enumerate(scenario.serving.services):
         if section.load is not None:
-            rate = mean_of(first.of_service(section.name, "offered_requests_per_s"))
+            rate = first.estimate_of_service(section.name, "offered_requests_per_s")
             rates |= {f"serving.services.{index}.load": None, f"serving.services.{index}.rate": f"{rate!r} 1/s"}
     measures = [
         _Measure(name=name, unit=unit, service=section.name)

@@ -62,6 +62,12 @@ class Trial:
             return {}
         return _by_replication(table[(table["service"] == service) & (table["measure"] == measure)])
 
+    def estimate_of_service(self, service: str, measure: str) -> float:
+        """The estimate of a measure of one service, as the table `service` has it; NaN without."""
+        table = self.tables["service"]
+        rows = table[(table["service"] == service) & (table["measure"] == measure)]
+        return float(rows["value"].iloc[0]) if len(rows) else math.nan
+
     @property
     def services(self) -> list[str]:
         """Names of the services, in order."""

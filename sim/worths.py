@@ -192,7 +192,7 @@ def _usd_per_million(trial: Trial) -> Values:
 
 
 def _capacities(trial: Trial) -> list[float]:
-    return [mean_of(trial.of_service(name, "capacity_requests_per_s")) for name in trial.services]
+    return [trial.estimate_of_service(name, "capacity_requests_per_s") for name in trial.services]
 
 
 def _signed(change: float) -> str:

@@ -1,0 +1,1 @@
+"""Statements about such systems, each with the run or computation that decides it: `python -m sim.claims`."""
