@@ -5,6 +5,8 @@ from __future__ import annotations
 from sim.report.bars import chip_hours_by_use, request_ledger
 from sim.report.context import ReportContext, Tables
 from sim.report.curves import availability_curves, promise_cubes
+from sim.report.disturbance_pictures import answered_over_time
+from sim.report.effect_pictures import effects_of_changes
 from sim.report.ladder import slice_size_ladder
 from sim.report.life_pictures import life_of_request
 from sim.report.load_pictures import goodput_over_load, latency_distributions
@@ -46,6 +48,14 @@ class Plots:
     def slice_sizes(self) -> Panels:
         """Time to first token and cost per token over slice sizes."""
         return slice_size_ladder(self._tables, limits=self._context.limits)
+
+    def effects(self) -> Panels:
+        """What changes do alone and together: every combination of swept values, and where its changes would lead."""
+        return effects_of_changes(self._tables)
+
+    def disturbance(self) -> Panels:
+        """Who is answered before, in and after a slowdown, by the instant of arrival."""
+        return answered_over_time(self._tables)
 
     def goodput(self) -> Panels:
         """Requests in time over the rate at which they arrive, and the goodput rate."""
