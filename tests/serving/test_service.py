@@ -19,7 +19,7 @@ from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
 from workloads.serving import service as service_module
 from workloads.serving.batching import ChunkedPrefill, ContinuousBatching
-from workloads.serving.capacity import capacity_requests_per_s, saturated_requests_per_s
+from workloads.serving.capacity import at_rate, capacity_requests_per_s, saturated_requests_per_s
 from workloads.serving.measures import QueueVerdict
 from workloads.serving.router import LeastOutstanding, RandomRouter, RoundRobin
 from workloads.serving.service import Service, ServiceConfig
@@ -299,11 +299,7 @@ def test_capacity_is_the_greatest_rate_in_time() -> None:
     capacity = capacity_requests_per_s(config, requests, 0.9)
 
     def attainment(rate_per_s: float) -> float:
-        return (
-            Service(config, service_module.at_rate(requests, rate_per_s / (4000e9 / requests.arrival_ns[-1])))
-            .finish()
-            .attainment
-        )
+        return Service(config, at_rate(requests, rate_per_s / (4000e9 / requests.arrival_ns[-1]))).finish().attainment
 
     assert attainment(capacity) >= 0.9
     assert attainment(1.03 * capacity) < 0.9
@@ -322,10 +318,10 @@ def test_capacity_is_never_above_what_can_be_served() -> None:
 
 def test_very_slow_requests_fit_the_clock() -> None:
     """Goal: no instant overflows. Method: arrivals slowed down until most of them lie beyond the clock are left out."""
-    slow = service_module.at_rate(poisson(1000, 1.0), 1e-8)
+    slow = at_rate(poisson(1000, 1.0), 1e-8)
     assert 1 <= slow.count < 1000
     assert 0 <= slow.arrival_ns.min() <= slow.arrival_ns.max() <= 2**60
-    assert service_module.at_rate(poisson(1000, 1.0), 1e-300).count == 1
+    assert at_rate(poisson(1000, 1.0), 1e-300).count == 1
 
 
 def test_speed_of_a_small_run() -> None:
