@@ -8,10 +8,17 @@ import pytest
 
 from sim.regression.baselines import read_baseline
 from sim.scenario import load_scenario, shipped_scenarios
+from tests.scenario.test_scenarios import NEEDS_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = sorted((ROOT / "baselines").glob("*.json"))
 MOST_BYTES = 120_000
+
+
+def test_no_scenario_is_without_a_baseline() -> None:
+    """Goal: every shipped scenario that needs no file of the user's has one. Method: all names."""
+    stored = [path.stem for path in BASELINES]
+    assert stored == [name for name in shipped_scenarios() if name not in NEEDS_FILE]
 
 
 @pytest.mark.parametrize("path", BASELINES, ids=lambda path: path.stem)
