@@ -17,6 +17,7 @@ from topology.errors import refuse
 
 if TYPE_CHECKING:
     from sim.report.figures import Plots
+    from sim.report.replay import Replay
     from sim.scenario import Scenario
     from sim.summary import Verdict
 
@@ -58,6 +59,13 @@ class Result:
         from sim.report.figures import Plots
 
         return Plots(self.tables, self.context)
+
+    def replay(self) -> Replay:
+        """The pod in operation, played back: HTML that a notebook shows (empty without `study.operations`)."""
+        from sim.report.replay import Replay, replay_html
+        from sim.report.variants import variants_of
+
+        return Replay(replay_html(variants_of(self.tables)[0].tables, self.context.hall))
 
     @property
     def warnings(self) -> tuple[str, ...]:

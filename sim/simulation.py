@@ -46,6 +46,7 @@ from sim.tables import text_of_setting
 from sim.timeline import chrome_trace
 from sim.warnings_of_run import run_warnings
 from topology.compilation import load_compiler
+from topology.pod import Pod
 
 Progress = Callable[[int, int, str], None]
 """Called with tasks done, tasks in all (0: not known), and what is being done."""
@@ -273,6 +274,7 @@ def context_of(manifest: Mapping[str, Any]) -> ReportContext:
         version=str(manifest["version"]),
         seed=int(manifest["seed"]),
         wall_time_s=float(manifest["wall_time_s"]),
+        hall=tuple(manifest["hall"]) if manifest.get("hall") else None,
     )
 
 
@@ -285,6 +287,7 @@ def _manifest(
 ) -> dict[str, Any]:
     """Version, seed, platform, wall time, digests of inputs, tables and failure draws, and what a report prints."""
     services = () if scenario.serving is None else scenario.serving.services
+    pod = build_setup(points[0].scenario).pod
     return {
         "name": scenario.name,
         "description": scenario.description,
@@ -301,6 +304,7 @@ def _manifest(
             }
             for point, result in zip(points, results, strict=True)
         ],
+        "hall": list(pod.grid) if isinstance(pod, Pod) else None,
         "inputs": input_digests(points),
         "tables": {name: table_digest(table) for name, table in tables.items()},
         "failure_draws": {str(result.index): result.values["failure_draws"] for result in results},

@@ -33,6 +33,31 @@ USE_COLOURS = {
     "empty": "#dfe3e8",
     "unaccounted": "#ff00aa",
 }
+CUBE_COLOURS = {
+    "running": "#2f6da3",
+    "shared": "#86b4d9",
+    **STAGE_COLOURS,
+    "migrating": "#3a9a94",
+    "held_idle": "#b9cfe2",
+    "unusable": "#3f444c",
+    "drained": "#6f5a8c",
+}
+"""What a cube can do, in the order of the legend; free time is left white."""
+CUBE_LETTERS = {
+    "running": "",
+    "shared": "s",
+    "detecting": "?",
+    "evicting": "e",
+    "waiting": "w",
+    "reconfiguring": "r",
+    "preflight": "p",
+    "restoring": "l",
+    "migrating": "m",
+    "held_idle": "h",
+    "unusable": "x",
+    "drained": "d",
+}
+"""The same for eyes that do not tell these colours apart."""
 USE_MEANINGS = {
     "useful": "running, and kept",
     "slowed": "running slower on a reroute: the part of the time that this costs",

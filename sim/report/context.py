@@ -38,7 +38,7 @@ class ReportContext:
     """All that the page and the terminal print and that is not in a table.
 
     `settings` are (label, value, mark) in the order in which they are printed; `limits` holds the promise of each
-    service by its name; `seed` and `wall_time_s` may be unknown (a report of tables alone).
+    service by its name; `seed`, `wall_time_s` and `hall`, the grid of cubes, may be unknown (a report of tables alone).
     """
 
     name: str
@@ -49,6 +49,7 @@ class ReportContext:
     version: str = ""
     seed: int | None = None
     wall_time_s: float | None = None
+    hall: tuple[int, int, int] | None = None
 
     def marked_settings(self) -> list[Setting]:
         """The settings as named tuples."""

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from sim.report.bars import Bar, legend_inches, parts_of, share_panels, stack_legend
-from sim.report.categories import STAGE_COLOURS, USE_COLOURS, use_colours
+from sim.report.categories import CUBE_COLOURS, STAGE_COLOURS, USE_COLOURS, use_colours
 from sim.report.context import Tables, absence, table_of
 from sim.report.hosts import host_values, rows_of_host, some_of
 from sim.report.palette import MUTED, fabric_look
@@ -16,16 +16,6 @@ from sim.report.style import NARROW_INCHES, WIDE_INCHES, Panels, empty_panels, n
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, seconds
 
 DAY_S = 86_400.0
-CUBE_COLOURS = {
-    "running": "#2f6da3",
-    "shared": "#86b4d9",
-    **STAGE_COLOURS,
-    "migrating": "#3a9a94",
-    "held_idle": "#b9cfe2",
-    "unusable": "#3f444c",
-    "drained": "#6f5a8c",
-}
-"""What a cube can do, in the order of the legend; free time is left white."""
 LOAD_KEY_END = ".load"
 
 

@@ -33,13 +33,14 @@ from sim.report.operations_tables import (
 from sim.report.palette import PAGE_COLOURS
 from sim.report.pass_html import errors_html, grid_html, times_html
 from sim.report.pass_words import about_passes_alone, has_several
+from sim.report.replay import replay_html
 from sim.report.sentences import answer_sentences
 from sim.report.service_sentences import counted, size_sentences
 from sim.report.shared_tables_html import fleet_html, shared_pod_html, shared_waits_html
 from sim.report.shared_words import shared_pod_sentences
 from sim.report.token_html import floor_html, traffic_html
 from sim.report.token_words import floor_sentences, life_sentences, traffic_sentences
-from sim.report.variants import Variant, opening, shown_variants
+from sim.report.variants import Variant, opening, shown_variants, variants_of
 from sim.report.waterfall_words import waterfall_html, waterfall_lines
 from sim.report.words import category_words, seconds
 
@@ -77,6 +78,7 @@ class Section:
     absent: str = ""
     shows: str = ""
     label: str = ""
+    live: str = ""
 
 
 def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Picture | Rendering]) -> str:
@@ -98,6 +100,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
         *([] if is_absent(tables, "fleet") else [section("fleet", "Several pods", "fleet", "", _fleet)]),
+        *_replay(tables, context),
         *([] if is_absent(tables, "shared_pod") else _shared_pod(section)),
         *([] if is_absent(tables, "ideal") else [section("ideal", "Avoidable causes", "ideal", "", _ideal)]),
         section("flows", "Four flows", "flows", "", _flows),
@@ -305,6 +308,11 @@ def _operations(section: MakeSection) -> list[Section]:
         *shown,
         section("wait", "Wait over load", "operations", "wait"),
     ]
+
+
+def _replay(tables: Tables, context: ReportContext) -> list[Section]:
+    live = replay_html(variants_of(tables)[0].tables, context.hall)
+    return [Section(ident="replay-of-the-pod", heading="The pod, replayed", live=live)] if live else []
 
 
 def _passes(section: MakeSection, tables: Tables) -> list[Section]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from sim.report.context import ReportContext
 from sim.report.page import render_page
 from sim.report.plots import Picture
+from tests.browser import chromium, faults_of_access
 
 Tables = dict[str, pd.DataFrame]
 VOID = {"meta", "link", "br", "img", "hr"}
@@ -112,15 +112,9 @@ def test_a_page_without_narrow_pictures(tables: Tables, pictures: dict[str, Pict
 @pytest.mark.slow
 def test_page_in_a_browser(page: str, tmp_path: Path) -> None:
     """Goal: no sideways scrolling, no faults of access, no requests. Method: chromium and axe, 4 views."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
     file = tmp_path / "report.html"
     file.write_text(page, encoding="utf-8")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
         for width in (1280, 400):
             for scheme in ("light", "dark"):
                 view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -130,7 +124,6 @@ def test_page_in_a_browser(page: str, tmp_path: Path) -> None:
                 view.goto(file.as_uri())
                 assert view.evaluate("document.documentElement.scrollWidth") <= width
                 assert [url for url in seen if not url.startswith(("file:", "data:"))] == []
-                assert axe.Axe().run(view).response["violations"] == []
+                assert faults_of_access(view) == []
                 view.keyboard.press("Tab")
                 assert view.evaluate("document.activeElement.textContent") == "Skip to the answer"
-        browser.close()
