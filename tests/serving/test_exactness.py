@@ -210,7 +210,7 @@ def test_plain_python_reads_beside_no_array() -> None:
     in plain Python, over arrays that refuse an index below 0 or beyond the end."""
     check = "from tests.serving.checked import check_indices; check_indices()"
     draws = "draw_static_case draw_central_case draw_slo_aware_case draw_clients_case draw_pool_case"
-    for draw in f"{draws} draw_clients_prefix_case draw_swap_case draw_tier_case".split():
+    for draw in f"{draws} draw_clients_prefix_case draw_swap_case draw_tier_case draw_draft_case".split():
         assert len(uncompiled_digests(0, 4, check, draw)) == 4
 
 
