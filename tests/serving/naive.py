@@ -115,7 +115,7 @@ class Pass:
     decodes: list[Request]
     prompts: list[Request]
     context: int
-    extra: int
+    extra: int = 0
 
 
 @dataclass(eq=False)
