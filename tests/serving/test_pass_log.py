@@ -21,12 +21,14 @@ from tests.serving.pool_cases import draw_pool_case
 from tests.serving.prefix_cases import draw_prefix_case
 from tests.serving.swap_cases import draw_swap_case, draw_tier_case
 from tests.serving.test_exactness import bins
+from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
 from workloads.serving import fields as f
+from workloads.serving.drafts import Speculation
 from workloads.serving.life import life_of
 from workloads.serving.measures import ServiceMeasures
 from workloads.serving.pass_log import EndedPass, ended_passes, ledger_now_ns, token_times_ns
-from workloads.serving.service import Service
+from workloads.serving.service import Service, ServiceConfig
 
 DRAWS = (
     draw_case, draw_static_case, draw_central_case, draw_clients_case, draw_pool_case, draw_prefix_case,
@@ -150,3 +152,28 @@ def test_a_life_adds_up(draw: Callable[[int], Case]) -> None:
     expected = {draw_case: "no room for its cache", draw_clients_case: "sent again", draw_pool_case: "cache moved",
                 draw_swap_case: "cache swapped"}  # fmt: skip
     assert expected[draw] in reasons
+
+
+def test_accepted_drafts_are_told() -> None:
+    """Goal: tokens that appear together are told together. Method: three drafts a step; every token of every request is
+    told, gaps (some of them 0) binned are the kernel's own, lives add up."""
+    rng = np.random.default_rng(1)
+    count = 30
+    requests = Requests(np.sort(rng.integers(0, 10**9, count)), *rng.integers(1, 80, (2, count)))
+    draft = synthetic_pass_costs(fixed_s=1e-4, weights_s=1e-4)
+    config = ServiceConfig(
+        costs=synthetic_pass_costs(), blocks=200, replicas=2, record_requests=count,
+        speculation=Speculation(length=3, acceptance=0.7, draft=draft),
+    )  # fmt: skip
+    luck = draw_case(0).uniforms
+    plain = Service(config, requests, luck).finish()
+    times = token_times_ns(Service(config, requests, luck))
+    assert [len(each) for each in times] == requests.output_tokens.tolist()
+    gaps = np.concatenate([np.diff(each) for each in times])
+    assert bins(gaps.tolist()) == {place: n for place, n in enumerate(plain.histograms[f.H_ITL].tolist()) if n}
+    assert np.count_nonzero(gaps == 0) > 0.3 * gaps.size
+    assert plain.record is not None
+    for request in range(0, count, 7):
+        told = life_of(Service(config, requests, luck), request)
+        assert all(each.ledger_ns.sum() == each.gap_ns for each in told)
+        assert sum(each.gap_ns for each in told) == plain.record.finish_ns[request] - plain.record.arrival_ns[request]

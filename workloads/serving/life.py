@@ -64,8 +64,7 @@ def life_of(service: Service, request: int) -> tuple[TokenStory, ...]:
     for ended in ended_passes(service, f.FOREVER):
         row = _row(service, request)
         place = np.flatnonzero(ended.requests == request)
-        if place.size:
-            k = int(place[0])
+        for k in place.tolist():  # several tokens of a pass: the first one's gap has all the time
             gone = row[f.X_STATUS] != 0
             ledger = row[f.X_LEDGER :] if gone else ledger_now_ns(service._state, ended.replica, int(ended.slots[k]))
             told.append(_token(ended, int(ended.numbers[k]), int(row[f.X_ARRIVAL]), ledger - spent, told))

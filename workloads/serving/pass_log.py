@@ -53,8 +53,6 @@ def ended_passes(service: Service, until_ns: int) -> Iterator[EndedPass]:
 
     The service may be read between two passes, not changed; whoever stops early finds it at the end of the last pass.
     """
-    if service.config.speculation is not None:
-        raise ValueError("passes that speculate give several tokens at once: they are not told one by one")
     service.advance(service.now_ns)  # the next requests are at hand then
     seen, before = 0, service.total("steps")
     while True:
@@ -64,6 +62,8 @@ def ended_passes(service: Service, until_ns: int) -> Iterator[EndedPass]:
         seen += len(ending)
         if service.total("steps") - before != seen:
             raise RuntimeError(f"{service.total('steps') - before} passes have ended, {seen} were seen")
+        if service.config.speculation is not None:
+            ending = [_with_drafts(service._state, each) for each in ending]
         yield from ending
         if instant_ns >= until_ns:
             return
@@ -141,6 +141,18 @@ def _in_flight(state: State, r: int, end_ns: int) -> EndedPass:
         numbers=numbers,
         slots=slots,
     )
+
+
+def _with_drafts(state: State, ended: EndedPass) -> EndedPass:
+    """The same pass with all tokens that it made: drafts that were accepted appear with the one of a plain step."""
+    if ended.chunks:
+        return ended
+    slot, steps = state.slot, state.replica[ended.replica, f.R_STEPS]
+    sent = slot[ended.slots, f.S_OUTPUT] - (slot[ended.slots, f.S_END_STEP] - steps)
+    made = sent - ended.numbers + 1
+    first = np.repeat(np.cumsum(made) - made, made)
+    numbers = np.repeat(ended.numbers, made) + np.arange(int(made.sum())) - first
+    return ended._replace(requests=np.repeat(ended.requests, made), numbers=numbers, slots=np.repeat(ended.slots, made))
 
 
 def token_times_ns(service: Service) -> list[list[int]]:
