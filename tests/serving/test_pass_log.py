@@ -149,8 +149,12 @@ def test_a_life_adds_up(draw: Callable[[int], Case]) -> None:
                 assert waited == 0 or each.reason not in ("step", "prompt")
             reasons |= {each.reason for each in told}
     assert {"step", "queue", "prompts of others"} <= reasons
-    expected = {draw_case: "no room for its cache", draw_clients_case: "sent again", draw_pool_case: "cache moved",
-                draw_swap_case: "cache swapped"}  # fmt: skip
+    expected: dict[Callable[[int], Case], str] = {
+        draw_case: "no room for its cache",
+        draw_clients_case: "sent again",
+        draw_pool_case: "cache moved",
+        draw_swap_case: "cache swapped",
+    }
     assert expected[draw] in reasons
 
 
