@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sim.load_tables import REQUESTS
 from sim.report.context import ServiceLimits
 from topology.errors import refuse
 
@@ -55,7 +56,7 @@ def export_text(
     if rows.empty:
         raise refuse("--service", f"`{chosen}` has no recorded requests", f"write one of {', '.join(services)}")
     if rows["request"].duplicated().any():
-        swept = [str(key) for key in rows.columns if "." in str(key)]
+        swept = [str(key) for key in rows.columns if str(key) not in REQUESTS.names]
         raise refuse("--point", f"the run sweeps {', '.join(swept)}", "name one sweep point by its number")
     return WRITERS[form](rows, (limits or {}).get(chosen))
 
