@@ -196,6 +196,9 @@ def test_runs_without_records_say_how_to_get_them(machine: Result, served: Resul
     both = {"requests": pd.concat([table, other])}
     with pytest.raises(InputError, match=r"sweeps serving\.services\.0\.replicas; name one sweep point"):
         export_text(both, "vllm")
+    levels = {"requests": pd.concat([served.tables["requests"].assign(clients=level) for level in ("once", "again")])}
+    with pytest.raises(InputError, match=r"sweeps clients; name one sweep point"):
+        export_text(levels, "vllm")
     assert export_text(both, "vllm", settings={"serving.services.0.replicas": "2"}) == export_text(twice, "vllm")
     with pytest.raises(InputError, match="the run has no point 7"):
         served.export("vllm", point=7)
