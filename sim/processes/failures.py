@@ -231,7 +231,8 @@ def merged_outages(outages: Outages) -> dict[int, list[tuple[int, int]]]:
 
 
 def _start_replay(env: Environment, machine: Components, outages: Outages, health: HealthPolicy) -> None:
-    for component, intervals in merged_outages(outages).items():
+    for component, whole in merged_outages(outages).items():
+        intervals = [interval for interval in whole if interval[1] > 0]  # what was over before the start is nobody's
         if intervals and intervals[0][0] <= 0:
             machine.fail(outages.kind, component)
             machine.detect(outages.kind, component)

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import simpy
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from sim.condition import component_counts
 from sim.histories import US_PER_S, ComponentKind, FailureMode, Lives, Outages, draw_outages, sorted_outages
@@ -104,6 +104,7 @@ def test_without_a_limit_on_crews_the_log_is_the_drawn_history(
     assert all(row[0] < horizon_us for row in rows), "the horizon is half-open"
 
 
+@example(outages=[(0, 0, 1), (0, -2, 1)], detection_us=0)
 @settings(deadline=None, max_examples=50)
 @given(
     outages=st.lists(st.tuples(st.integers(0, 31), st.integers(-5, 50), st.integers(0, 20)), max_size=30),

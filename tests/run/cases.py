@@ -61,7 +61,6 @@ serving:
   windows: {requests: 400, replications: 2, losses: 3, record: 150}
   load_curve: {loads: [0.5, 1, 1.5], requests: 400}
   disturbance: {start: 4 s, length: 2 s, horizon: 16 s, step: 2 s}
-  effects: {names: {wires at their best: {pod.fabric: static_aligned}}}
   services:
     - name: chat
       model: llama3_70b

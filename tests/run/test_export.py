@@ -26,7 +26,6 @@ ALONE = (
     "serving.weights=healthy",
     "study.delivered=null",
     "serving.load_curve=null",
-    "serving.effects=null",
 )
 """The service alone, without the rest of the run."""
 

@@ -603,7 +603,13 @@ CROSS_CASES = [
         ":10: ",
         "levels can not be named `value`, a column of tables",
     ),
-    edit("levels under a key", "sweep:", "sweep:\n  pod: {low: {run.seed: 1}}", ":10: ", "a key or no plain word"),
+    edit(
+        "levels under a key",
+        "sweep:",
+        "sweep:\n  pod: {low: {run.seed: 1}}",
+        ":10: ",
+        "levels can not be named `pod`, a column of tables",
+    ),
     edit("level of nothing", "sweep:", "sweep:\n  data: {low: {}}", ":10: ", "this is not a mapping of keys to values"),
     edit(
         "level that leaves a key to the other",

@@ -28,7 +28,6 @@ from workloads.serving.batching import StaticBatching
 from workloads.serving.capacity import saturated_requests_per_s
 from workloads.serving.drafts import Speculation, speculative_costs
 from workloads.serving.measures import ServiceMeasures
-from workloads.serving.pass_log import token_times_ns
 from workloads.serving.service import Service, ServiceConfig
 
 FAST = 48
@@ -175,7 +174,6 @@ def test_speculation_pays_for_few_sequences() -> None:
         (lambda: replace(speculating(4, 0.5), measure_waste=True), "closed form"),
         (lambda: speculative_costs(synthetic_pass_costs(max_tokens=9000), speculating(1, 0.5).speculation), "grids"),
         (lambda: Service(speculating(4, 0.5), Requests(*np.ones((3, 1), dtype=np.int64))), "uniforms"),
-        (lambda: token_times_ns(Service(speculating(4, 0.5), Requests(*np.ones((3, 1), int)), uniforms)), "told one"),
     ],
 )
 def test_what_can_not_be_is_refused(make: Callable[[], object], match: str) -> None:

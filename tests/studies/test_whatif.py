@@ -21,7 +21,7 @@ from topology.errors import InputError
 from topology.fabric import Fabric
 
 WIRED = ("sweep=null", "failures.host.availability=97 %", "study.availability=null", "study.promise=null")
-SMALL = ("sweep.pod.fabric=null", "serving.effects=null", "serving.load_curve=null", "serving.services.chat.replicas=2")
+SMALL = ("sweep.pod.fabric=null", "serving.load_curve=null", "serving.services.chat.replicas=2")
 
 
 @pytest.fixture(scope="module")
