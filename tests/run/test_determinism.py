@@ -185,8 +185,9 @@ def test_ctrl_c_of_a_run_with_workers(tmp_path: Path, machine_file: Path) -> Non
     machine_file.write_text(text)
     out = tmp_path / "run"
     process = opticube(
-        "run", str(machine_file), "--out", str(out), "--workers", "2", cwd=tmp_path, start_new_session=True
-    )
+        "run", str(machine_file), "--out", str(out), "--workers", "2", cwd=tmp_path, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs are deaf to it
+    )  # fmt: skip
     while len(children_of(process.pid)) < 3:  # the one that draws is there from the start, two simulate
         assert process.poll() is None
         time.sleep(0.05)
