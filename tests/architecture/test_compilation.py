@@ -117,7 +117,6 @@ def _differences(values: NDArray[np.int64], others: NDArray[np.int64]) -> int:
     return _squares(values) - _squares(others)
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_kernel_is_translated_at_once() -> None:
     """Goal: parts of a kernel get no machine code of their own; the kernel computes what they say.
 

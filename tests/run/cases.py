@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from sim.result import Result
@@ -165,15 +164,10 @@ study:
 
 def tamper(folder: Path, name: str, change: float, row: int = 0) -> None:
     """Add `change` to the value in one row of a stored table."""
-    if name == "summary":
-        table = read_tables(folder)["summary"]
-        table.loc[row, "value"] = float(table.loc[row, "value"]) + change  # type: ignore[arg-type]
-        table.to_csv(folder / "summary.csv", index=False)
-        return
-    file = folder / "tables" / f"{name}.parquet"
-    table = pd.read_parquet(file)
-    table.loc[row, "value"] = float(table.loc[row, "value"]) + change  # type: ignore[arg-type]
-    file.write_bytes(table_bytes(table))
+    file = folder / ("summary.csv" if name == "summary" else f"tables/{name}.parquet")
+    table = read_tables(folder)[name]
+    table.loc[table.index == row, "value"] += change
+    file.write_bytes(table.to_csv(index=False).encode() if name == "summary" else table_bytes(table))
 
 
 def printed_json(capsys: pytest.CaptureFixture[str]) -> Any:
