@@ -22,6 +22,7 @@ import typer
 
 from sim.cli_checks import check_target, compare_runs
 from sim.cli_models import cost_of_pass, plan_replicas
+from sim.cli_options import AsJson, Overrides, Workers
 from sim.cli_pods import show_light, show_topology
 from sim.cli_whatif import break_even_of_light, worth_of_knobs
 from sim.exit_codes import ExitStatus, explain
@@ -44,10 +45,6 @@ TYPER_INTERRUPTED = 130
 Scenarios = Annotated[
     list[str], typer.Argument(help="Scenario files, or names of shipped scenarios.", show_default=False)
 ]
-Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as run.seed=7. Repeatable.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 RunFolderPath = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 
 
@@ -75,9 +72,7 @@ def run_scenario(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Run folder; runs/NAME-N if left out.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
-    ] = None,
+    workers: Workers = None,
     dask: Annotated[
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on the workers of this dask scheduler.")
     ] = None,
@@ -99,14 +94,17 @@ def run_scenario(
         from sim.cli_scenarios import load_all
 
         load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported
-        from sim.commands import run_command
+        from sim.commands import RunOptions, run_command
 
         cluster = None
         if dask is not None:
             from sim.cluster import open_cluster
 
             cluster = stack.enter_context(open_cluster(dask))
-        return run_command(scenarios, overrides or [], out, workers, resume, as_json, helper, cluster, ideal=ideal)
+        options = RunOptions(
+            workers=workers, cluster=cluster, helper=helper, resume=resume, ideal=ideal, as_json=as_json
+        )
+        return run_command(scenarios, overrides or [], out, options)
 
 
 @app.command("validate")
@@ -168,9 +166,7 @@ def size_promise(
         int | None,
         typer.Option("--replications", min=2, max=10_000, metavar="N", help="Simulations of each size, or 32."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
-    ] = None,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> int:
     """Cubes needed to promise slices, per fabric, by closed form or by simulation."""
@@ -239,9 +235,7 @@ def play_swarm(
         int | None,
         typer.Option("--seed", min=0, max=2**53, metavar="S", help="Of the first; drawn if left out."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
-    ] = None,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> int:
     """Play random pods with every invariant checked; print what breaks and how to replay it."""

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+from sim.cli_options import AsJson, Workers
+
 JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write what changed as Markdown.")]
 Benchmark = Annotated[
@@ -24,9 +25,7 @@ def check_target(
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Write the baseline in place of comparing.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on inconclusive measures too.")] = False,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
-    ] = None,
+    workers: Workers = None,
     junit: JUnit = None,
     markdown: Markdown = None,
     benchmark: Benchmark = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+from sim.cli_options import AsJson
 
 
 def show_topology(

@@ -6,15 +6,10 @@ from typing import Annotated
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+from sim.cli_options import AsJson, Overrides, Workers
+
 Scenario = Annotated[
     str, typer.Argument(help="A scenario file, or the name of a shipped scenario.", show_default=False)
-]
-Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as run.seed=7. Repeatable.")
-]
-Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; one per core if left out.")
 ]
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,42 +35,40 @@ QUIET_S = 10.0
 """After so long without a line of progress, one tells that the run is at work."""
 
 
-def run_command(
-    scenarios: Sequence[str],
-    overrides: Sequence[str],
-    out: Path | None,
-    workers: int | None,
-    resume: bool,
-    as_json: bool,
-    helper: Executor | None = None,
-    cluster: Executor | None = None,
-    *,
-    ideal: bool = False,
-) -> int:
-    """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs.
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How `run` runs: on `workers` processes (None: one per core) or on `cluster`, where there is one.
 
-    `helper` is a process that draws the pictures; tasks run on `cluster` where there is one; with `ideal`
-    every point is played without each avoidable cause too.
+    `helper` is a process that draws the pictures; with `ideal` every point is played without each avoidable cause too.
     """
+
+    workers: int | None = None
+    cluster: Executor | None = None
+    helper: Executor | None = None
+    resume: bool = False
+    ideal: bool = False
+    as_json: bool = False
+
+
+def run_command(scenarios: Sequence[str], overrides: Sequence[str], out: Path | None, options: RunOptions) -> int:
+    """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs."""
     loaded = [load_scenario(name, overrides) for name in scenarios]
-    places = _places(loaded, out, resume)
+    places = _places(loaded, out, options.resume)
     for scenario in loaded:
         for point in expand(scenario):
             build_setup(point.scenario)
     results = []
     for scenario, place in zip(loaded, places, strict=True):
-        finished = place is not None and resume and is_finished(place, resolved_yaml(scenario))
+        finished = place is not None and options.resume and is_finished(place, resolved_yaml(scenario))
         result = (
-            stored_result(place, scenario)
-            if place is not None and finished
-            else _run_one(scenario, place, workers, resume, helper, cluster, quiet=as_json, ideal=ideal)
+            stored_result(place, scenario) if place is not None and finished else _run_one(scenario, place, options)
         )
         results.append(result)
-        if finished and not as_json:
+        if finished and not options.as_json:
             say(f"{place}: finished already, nothing to do")
-        if not as_json:
+        if not options.as_json:
             _print_result(result)
-    if as_json:
+    if options.as_json:
         documents = [_document(result) for result in results]
         say_json(documents[0] if len(documents) == 1 else {"runs": documents})
     return ExitStatus.DONE if all(result.met_expectations for result in results) else ExitStatus.FAILED
@@ -94,25 +93,21 @@ def _places(scenarios: Sequence[Scenario], out: Path | None, resume: bool) -> li
     return list(places)
 
 
-def _run_one(
-    scenario: Scenario,
-    place: Path | None,
-    workers: int | None,
-    resume: bool,
-    helper: Executor | None,
-    cluster: Executor | None,
-    *,
-    quiet: bool,
-    ideal: bool,
-) -> Result:
-    if not quiet:
+def _run_one(scenario: Scenario, place: Path | None, options: RunOptions) -> Result:
+    if not options.as_json:
         _print_configuration(scenario)
     with (
-        open_run_folder(place, scenario.name, resume=resume, scenario_yaml=resolved_yaml(scenario)) as folder,
-        shown_progress(quiet) as progress,
+        open_run_folder(place, scenario.name, resume=options.resume, scenario_yaml=resolved_yaml(scenario)) as folder,
+        shown_progress(options.as_json) as progress,
     ):
         return run_into(
-            folder, scenario, workers=workers, executor=cluster, helper=helper, ideal=ideal, progress=progress
+            folder,
+            scenario,
+            workers=options.workers,
+            executor=options.cluster,
+            helper=options.helper,
+            ideal=options.ideal,
+            progress=progress,
         )
 
 
@@ -233,38 +228,34 @@ def export_command(run: Path, form: str, service: str | None, point: int | None,
     from sim.request_files import SUFFIXES
 
     if form == OPENMETRICS:
-        return _export_summary(run, service, point, out)
-
-    manifest = read_manifest(run)
-    result = stored_result(run, load_scenario(str((run / SCENARIO).resolve())))
-    if point is not None and point >= len(manifest["points"]):
-        raise refuse("--point", f"the run has points 0 to {len(manifest['points']) - 1}", "write one of them")
-    text = result.export(form, service=service, point=point)
+        text, suffix = _summary_text(run, service, point), "txt"
+    else:
+        text, suffix = _requests_text(run, form, service, point), SUFFIXES[form]
     if out == Path("-"):
         sys.stdout.write(text)
         return ExitStatus.DONE
     named = "_".join(part for part in (form, service or "", "" if point is None else f"point{point}") if part)
-    place = run / "export" / f"{named}.{SUFFIXES[form]}" if out is None else out
+    place = run / "export" / f"{named}.{suffix}" if out is None else out
     write_whole(place, text)
     say(str(place))
     return ExitStatus.DONE
 
 
-def _export_summary(run: Path, service: str | None, point: int | None, out: Path | None) -> int:
-    """Write the summary of a run as OpenMetrics."""
+def _requests_text(run: Path, form: str, service: str | None, point: int | None) -> str:
+    points = len(read_manifest(run)["points"])
+    result = stored_result(run, load_scenario(str((run / SCENARIO).resolve())))
+    if point is not None and point >= points:
+        raise refuse("--point", f"the run has points 0 to {points - 1}", "write one of them")
+    return result.export(form, service=service, point=point)
+
+
+def _summary_text(run: Path, service: str | None, point: int | None) -> str:
     from sim.openmetrics import openmetrics_text
 
     for option, given in (("--service", service), ("--point", point)):
         if given is not None:
             raise refuse(option, f"{OPENMETRICS} has the whole summary", "leave it out")
-    text = openmetrics_text(read_tables(run)["summary"])
-    if out == Path("-"):
-        sys.stdout.write(text)
-        return ExitStatus.DONE
-    place = run / "export" / f"{OPENMETRICS}.txt" if out is None else out
-    write_whole(place, text)
-    say(str(place))
-    return ExitStatus.DONE
+    return openmetrics_text(read_tables(run)["summary"])
 
 
 def replay_command(run: Path, point: int, replication: int, as_json: bool) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,15 +113,11 @@ def run_swarm(
     """Play the numbers `seed` to `seed + runs - 1`, on `workers` processes (None: one per core), in order."""
     done: list[Played] = []
     with open_executor(workers) as executor:
-        for one in _all(executor, range(seed, seed + runs)):
+        for one in map_tasks(executor, played, [(number,) for number in range(seed, seed + runs)]):
             done.append(one)
             if watch is not None:
                 watch(one)
     return done
-
-
-def _all(executor: Executor | None, numbers: range) -> Iterator[Played]:
-    return map_tasks(executor, played, [(number,) for number in numbers])
 
 
 def swarm_command(runs: int, seed: int, workers: int | None, as_json: bool) -> int:

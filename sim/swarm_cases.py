@@ -55,6 +55,7 @@ LIFE_H = {
     ComponentKind.OPTICAL_END: (6000.0, 6.0),
     ComponentKind.OCS: (400.0, 6.0),
 }
+"""Mean life and mean repair in hours: far more failures than any pod has (assumption of ours)."""
 PROFILES_DRAWN = ("", "", "tight", "wide", "quick")
 CHECKPOINTS: tuple[CheckpointPolicy, ...] = (
     NoCheckpoints(),

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+
 from sim.files import write_whole
 from sim.metrics.intervals import mean_estimate
 from sim.regression.judging import Judged, Verdict
@@ -99,7 +101,7 @@ def benchmark_text(rows: Sequence[Judged]) -> str:
         series = row.pair.now
         if series is None or not math.isfinite(series.value):
             continue
-        own = series.replications[~(series.replications != series.replications)]
+        own = series.replications[~np.isnan(series.replications)]
         half = mean_estimate(own).half_width if len(own) > 1 else math.nan
         where = f" at {place_text(row.pair)}" if row.pair.place else ""
         entry: dict[str, str | float] = {

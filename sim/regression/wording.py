@@ -68,8 +68,7 @@ def line_of(row: Judged) -> str:
 
 def told(rows: Sequence[Judged]) -> list[Judged]:
     """The rows that people want to see, the worst first: all that are not the same in both runs."""
-    order = list(Verdict)
-    order.sort(key=[Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.PASS, Verdict.NOT_JUDGED].index)
+    order = [Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.PASS, Verdict.NOT_JUDGED]
     return sorted((row for row in rows if row.is_changed), key=lambda row: order.index(row.verdict))
 
 
@@ -92,9 +91,7 @@ def detectable_text(rows: Sequence[Judged]) -> str:
         held = most.get(row.pair.measure)
         if held is None or row.detectable > held.detectable:
             most[row.pair.measure] = row
-    shifts = [
-        f"{name} {_shift_text(row)}" for name, row in most.items()
-    ]  # fmt: skip
+    shifts = [f"{name} {_shift_text(row)}" for name, row in most.items()]
     if not shifts:
         return "nothing has an error by which a shift could be told"
     return f"a worsening that such a check detects ({POWER:.0%}), in the least certain place: {', '.join(shifts)}"

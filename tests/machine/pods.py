@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.condition import KINDS, component_counts
+from sim.condition import component_counts
 from sim.histories import US_PER_S, ComponentKind, FailureMode, Lives, Outages, draw_outages
 from sim.lifetimes import Exponential
 from sim.policies import HealthPolicy, RecoveryPolicy
-from sim.streams import Streams
+from sim.swarm_cases import lives_of
 from topology.fabric import Fabric
 from topology.placement import capacity
 from topology.pod import AnyPod, Pod
@@ -35,10 +35,8 @@ def mode(pod: AnyPod, kind: ComponentKind, life_h: float, repair_h: float, **mor
     )
 
 
-def draws(pod: AnyPod, seed: int, hours: dict[ComponentKind, tuple[float, float]]) -> list[Lives]:
-    """Lives of the named kinds: (mean life, mean repair) in hours."""
-    streams = Streams(seed, 0)
-    return [Lives(mode(pod, kind, *hours[kind]), streams) for kind in KINDS if kind in hours]
+draws = lives_of
+"""Lives of the named kinds: (mean life, mean repair) in hours."""
 
 
 def hosts_up_at(pod: AnyPod, outages: list[Outages], time_us: int) -> NDArray[np.bool_]:
