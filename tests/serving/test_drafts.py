@@ -6,22 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from sim.streams import Streams
-from tests.serving.cases import run_kernel_on, run_naive_on
 from tests.serving.draft_cases import check_ahead, draw_draft_case
-from tests.serving.test_exactness import (
-    LOOKS,
-    check_against_naive,
-    check_conservation,
-    check_ledger,
-    compiled_digests,
-    digest,
-    uncompiled_digests,
-)
+from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
 from workloads.serving.batching import StaticBatching
@@ -31,24 +23,9 @@ from workloads.serving.measures import ServiceMeasures
 from workloads.serving.service import Service, ServiceConfig
 
 FAST = 48
-COUNTS = ("drafted", "accepted", "swap_ns", "tier_ns")
-
-
-def check_workload(seed: int, totals: Counter[str], wholes: tuple[bool, ...] = (True, False)) -> None:
-    """All checks for one workload, with whole costs (against the reference) and with any costs."""
-    for whole in wholes:
-        case = draw_draft_case(seed, whole=whole)
-        macro = run_kernel_on(case)
-        assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
-        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check_ahead))
-        check_ledger(macro)
-        check_conservation(macro, case)
-        totals.update({name: macro.count(name) for name in ("evictions", "losses", "completed", *COUNTS)})
-        if whole:
-            naive = run_naive_on(case)
-            check_against_naive(macro, naive, case)
-            for name in COUNTS:
-                assert macro.count(name) == naive.count[name], name
+check_seed = partial(
+    check_workload, draw=draw_draft_case, check=check_ahead, counts=("drafted", "accepted", "swap_ns", "tier_ns")
+)
 
 
 def check_totals(totals: Counter[str], workloads: int) -> None:
@@ -65,7 +42,7 @@ def test_drafts_agree_in_every_way_of_running() -> None:
     looked at 40 times with blocks counted, and by the naive reference, accepted drafts included."""
     totals: Counter[str] = Counter()
     for seed in range(FAST):
-        check_workload(seed, totals)
+        check_seed(seed, totals)
     check_totals(totals, FAST)
 
 

@@ -7,17 +7,18 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.serving.cases import Case, draw_case, run_kernel_on, run_naive_on
-from tests.serving.naive import Naive
+from tests.serving.cases import Case, draw_case, no_check, run_kernel_on, run_naive_on
+from tests.serving.naive import Naive, Request
 from workloads.serving import fields as f
 from workloads.serving.measures import RequestRecord, ServiceMeasures
+from workloads.serving.service import Service
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST, ALL = 150, 1000
@@ -30,7 +31,6 @@ ALIKE = (
 """Counts that the reference keeps too."""
 ENDS = ("completed", "unfinished", "refused", "rejected", "timed_out", "cancelled")
 """Offered requests end in one of these ways."""
-COUNTED = ("evictions", "losses", "completed", "refused", *ALIKE[7:8], *ALIKE[11:])
 
 
 def digest(measures: ServiceMeasures) -> str:
@@ -67,7 +67,8 @@ def check_conservation(measures: ServiceMeasures, case: Case) -> None:
     assert (record.tokens <= asked).all()
     offered = sum(measures.count(name) for name in ENDS)
     assert offered == measures.offered == done.size
-    assert measures.count("most_blocks") <= case.config.blocks
+    of_decodes = getattr(case.config.batching, "decode_blocks", None) or 0
+    assert measures.count("most_blocks") <= max(case.config.blocks, of_decodes)
     gaps, expected = measures.histograms[f.H_ITL].sum(), (record.tokens[record.tokens > 0] - 1).sum()
     assert expected <= gaps <= expected + measures.count("discarded_tokens")
 
@@ -88,16 +89,7 @@ def check_against_naive(measures: ServiceMeasures, naive: Naive, case: Case) -> 
         if request.status != f.UNFINISHED:
             ledger = {name: int(ns) for name, ns in zip(f.LEDGER, record.ledger_ns[k], strict=True) if ns}
             assert ledger == {name: ns for name, ns in request.ledger.items() if ns}
-    for name in (
-        "tokens",
-        "steps",
-        "prompt_tokens",
-        "recomputed_tokens",
-        "evictions",
-        "losses",
-        "kv_tokens_lost",
-        "padded_tokens",
-    ):
+    for name in ALIKE:
         assert measures.count(name) == naive.count[name], name
     check_histograms(measures, naive)
     in_time = [request for request in naive.requests if request.status == f.COMPLETED and is_in_time(request, naive)]
@@ -105,7 +97,7 @@ def check_against_naive(measures: ServiceMeasures, naive: Naive, case: Case) -> 
     assert measures.count("in_time_tokens") == sum(request.output for request in in_time)
 
 
-def is_in_time(request, naive: Naive) -> bool:  # type: ignore[no-untyped-def]
+def is_in_time(request: Request, naive: Naive) -> bool:
     """Both limits met; a request of one token has no TPOT."""
     late = request.first - request.arrival > naive.rules.ttft_limit_ns
     slow = request.finish - request.first > naive.rules.tpot_limit_ns * (request.output - 1)
@@ -136,18 +128,33 @@ def check_histograms(measures: ServiceMeasures, naive: Naive) -> None:
         assert {int(k): int(measures.histograms[row, k]) for k in places} == dict(counted)
 
 
-def check_workload(seed: int, totals: Counter[str], draw: Callable[..., Case] = draw_case) -> None:
-    """All checks for one workload, with whole costs (against the reference) and with any costs."""
-    for whole in (True, False):
+def check_workload(
+    seed: int,
+    totals: Counter[str],
+    draw: Callable[..., Case] = draw_case,
+    *,
+    counts: Sequence[str] = (),
+    check: Callable[[Service], None] = no_check,
+    reference: Callable[[Case], Naive] = run_naive_on,
+    wholes: tuple[bool, ...] = (True, False),
+) -> None:
+    """All checks for one workload, with whole costs (against the reference) and with any costs.
+
+    `counts` are those that this kind of workload has beside `ALIKE`; `check` is made at every look.
+    """
+    for whole in wholes:
         case = draw(seed, whole=whole)
         macro = run_kernel_on(case)
         assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
-        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS))
+        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check))
         check_ledger(macro)
         check_conservation(macro, case)
-        totals.update({name: macro.count(name) for name in COUNTED})
+        totals.update(macro.totals)
         if whole:
-            check_against_naive(macro, run_naive_on(case), case)
+            naive = reference(case)
+            check_against_naive(macro, naive, case)
+            for name in counts:
+                assert macro.count(name) == naive.count[name], name
 
 
 def test_macro_single_looked_at_and_reference_agree() -> None:

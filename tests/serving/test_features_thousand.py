@@ -23,10 +23,10 @@ def test_features_agree_on_a_thousand_workloads() -> None:
         kind, number = seed % 5, seed // 5
         wholes = (number // 8 % 2 == 0,)
         if kind < len(tests):
-            tests[kind].check_workload(number, totals[kind], wholes)
+            tests[kind].check_seed(number, totals[kind], wholes=wholes)
         else:
             draw = draw_clients_pool_case if kind == 3 else draw_prefix_pool_case
-            test_pools.check_workload(number, totals[kind], draw, wholes)
+            test_pools.check_seed(number, totals[kind], draw=draw, wholes=wholes)
     for test, found in zip(tests, totals, strict=False):
         test.check_totals(found, ALL // 10)
     assert min(totals[3][name] for name in ("timed_out", "cancelled", "rejected", "losses")) >= ALL // 10

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from tests.serving.cases import Case, run_kernel_on
 from tests.serving.pool_cases import (
     check_pools,
     draw_clients_pool_case,
@@ -16,49 +14,16 @@ from tests.serving.pool_cases import (
     draw_prefix_pool_case,
     run_naive_pools_on,
 )
-from tests.serving.test_exactness import (
-    ALL,
-    ENDS,
-    LOOKS,
-    check_against_naive,
-    check_conservation,
-    check_ledger,
-    compiled_digests,
-    digest,
-    uncompiled_digests,
-)
-from workloads.serving.batching import Disaggregated
+from tests.serving.test_exactness import ALL, check_workload, compiled_digests, uncompiled_digests
 
 FAST = 80
-COUNTS = ("kv_transfers", "kv_transfer_tokens", "kv_transfer_ns")
-HITS = ("prefix_hits", "prefix_taken", "host_hits", "remote_hits", "tier_ns")
-
-
-def check_workload(
-    seed: int,
-    totals: Counter[str],
-    draw: Callable[..., Case] = draw_pool_case,
-    wholes: tuple[bool, ...] = (True, False),
-) -> None:
-    """All checks for one workload, with whole costs (against the reference) and with any costs."""
-    for whole in wholes:
-        case = draw(seed, whole=whole)
-        macro = run_kernel_on(case)
-        assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
-        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check_pools))
-        check_ledger(macro)
-        assert isinstance(case.config.batching, Disaggregated)
-        most = max(case.config.blocks, case.config.batching.decode_blocks or 0)
-        check_conservation(macro, replace(case, config=replace(case.config, blocks=most)))
-        totals.update({name: macro.count(name) for name in ("evictions", "losses", *COUNTS)})
-        totals.update({name: macro.count(name) for name in ("caught", *ENDS, "discarded_tokens", *HITS)})
-        if whole:
-            naive = run_naive_pools_on(case)
-            check_against_naive(macro, naive, case)
-            for name in COUNTS:
-                assert macro.count(name) == naive.count[name], name
-            for name in HITS:
-                assert macro.count(name) == naive.count[name], name
+COUNTS = (
+    "kv_transfers", "kv_transfer_tokens", "kv_transfer_ns", "prefix_hits", "prefix_taken", "host_hits", "remote_hits",
+    "tier_ns",
+)  # fmt: skip
+check_seed = partial(
+    check_workload, draw=draw_pool_case, check=check_pools, reference=run_naive_pools_on, counts=COUNTS
+)
 
 
 def test_disaggregated_replicas_agree_in_every_way_of_running() -> None:
@@ -66,7 +31,7 @@ def test_disaggregated_replicas_agree_in_every_way_of_running() -> None:
     random workloads in macro steps, single steps, looked at 40 times with all blocks counted, and by the reference."""
     totals: Counter[str] = Counter()
     for seed in range(FAST):
-        check_workload(seed, totals)
+        check_seed(seed, totals)
     assert totals["evictions"] >= FAST
     assert totals["losses"] >= FAST
     assert totals["caught"] >= FAST
@@ -80,7 +45,7 @@ def test_clients_of_disaggregated_replicas_agree() -> None:
     waiting for its prompt, for its transfer, on a link, or decoding. Method: as above."""
     totals: Counter[str] = Counter()
     for seed in range(FAST // 2):
-        check_workload(seed, totals, draw_clients_pool_case)
+        check_seed(seed, totals, draw=draw_clients_pool_case)
     for name in ("timed_out", "cancelled", "rejected", "losses", "kv_transfers", "discarded_tokens"):
         assert totals[name] >= FAST // 2, name
 
@@ -90,7 +55,7 @@ def test_prefixes_of_disaggregated_replicas_agree() -> None:
     above."""
     totals: Counter[str] = Counter()
     for seed in range(FAST // 2):
-        check_workload(seed, totals, draw_prefix_pool_case)
+        check_seed(seed, totals, draw=draw_prefix_pool_case)
     for name in ("prefix_hits", "losses", "kv_transfers"):
         assert totals[name] >= FAST // 2, name
     assert totals["host_hits"] >= FAST // 8
@@ -101,7 +66,7 @@ def test_disaggregated_replicas_agree_on_a_thousand_workloads() -> None:
     """Goal and method: as above, for 1,000 workloads."""
     totals: Counter[str] = Counter()
     for seed in range(ALL):
-        check_workload(seed, totals)
+        check_seed(seed, totals)
     assert totals["evictions"] >= ALL
     assert totals["losses"] >= ALL
     assert totals["kv_transfers"] > 10 * ALL

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from tests.serving.cases import Case, run_kernel_on, run_naive_on
 from tests.serving.prefix_cases import (
     check_blocks,
     draw_affine_case,
@@ -19,16 +18,7 @@ from tests.serving.prefix_cases import (
     draw_clients_prefix_case,
     draw_prefix_case,
 )
-from tests.serving.test_exactness import (
-    ALL,
-    LOOKS,
-    check_against_naive,
-    check_conservation,
-    check_ledger,
-    compiled_digests,
-    digest,
-    uncompiled_digests,
-)
+from tests.serving.test_exactness import ALL, check_workload, compiled_digests, digest, uncompiled_digests
 from tests.shared_data import shared_file
 from workloads.kv_cache import Paged, PrefixSharing
 from workloads.pass_costs import synthetic_pass_costs
@@ -39,24 +29,12 @@ from workloads.serving.router import PrefixAffine, RoundRobin
 from workloads.serving.service import Service, ServiceConfig
 
 FAST = 60
-COUNTS = ("prefix_looked_for", "prefix_hits", "prefix_hit_tokens", "prefix_stored", "prefix_taken")
-
-
-def check_workload(seed: int, totals: Counter[str], draw: Callable[..., Case] = draw_prefix_case) -> None:
-    """All checks for one workload, with whole costs (against the reference) and with any costs."""
-    for whole in (True, False):
-        case = draw(seed, whole=whole)
-        macro = run_kernel_on(case)
-        assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
-        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check_blocks))
-        check_ledger(macro)
-        check_conservation(macro, case)
-        totals.update({name: macro.count(name) for name in ("evictions", "losses", *COUNTS)})
-        if whole:
-            naive = run_naive_on(case)
-            check_against_naive(macro, naive, case)
-            for name in COUNTS:
-                assert macro.count(name) == naive.count[name], name
+check_seed = partial(
+    check_workload,
+    draw=draw_prefix_case,
+    check=check_blocks,
+    counts=("prefix_looked_for", "prefix_hits", "prefix_hit_tokens", "prefix_stored", "prefix_taken"),
+)
 
 
 def test_shared_prefixes_agree_in_every_way_of_running() -> None:
@@ -65,7 +43,7 @@ def test_shared_prefixes_agree_in_every_way_of_running() -> None:
     naive reference, counts of hits and of blocks taken included."""
     totals: Counter[str] = Counter()
     for seed in range(FAST):
-        check_workload(seed, totals)
+        check_seed(seed, totals)
     assert totals["evictions"] >= FAST
     assert totals["losses"] >= FAST
     assert totals["prefix_hits"] >= 10 * FAST
@@ -77,7 +55,7 @@ def test_shared_prefixes_agree_on_a_thousand_workloads() -> None:
     """Goal and method: as above, for 1,000 workloads."""
     totals: Counter[str] = Counter()
     for seed in range(ALL):
-        check_workload(seed, totals)
+        check_seed(seed, totals)
     assert totals["evictions"] >= ALL
     assert totals["losses"] >= ALL
     assert totals["prefix_hits"] >= 10 * ALL
@@ -95,7 +73,7 @@ def test_affine_routing_agrees_in_every_way_of_running() -> None:
     two to four replicas."""
     totals: Counter[str] = Counter()
     for seed in range(FAST // 2):
-        check_workload(seed, totals, draw_affine_case)
+        check_seed(seed, totals, draw=draw_affine_case)
     assert totals["losses"] >= FAST // 2
     assert totals["prefix_hits"] >= 5 * FAST
 
@@ -105,7 +83,7 @@ def test_clients_leave_their_prefixes() -> None:
     for shared prefixes, by the clients of the exactness tests, whose requests leave a replica in the middle."""
     totals: Counter[str] = Counter()
     for seed in range(FAST // 2):
-        check_workload(seed, totals, draw_clients_prefix_case)
+        check_seed(seed, totals, draw=draw_clients_prefix_case)
     assert totals["losses"] >= FAST // 2
     assert totals["prefix_hits"] >= FAST
 
@@ -115,7 +93,7 @@ def test_one_queue_shares_prefixes() -> None:
     prefixes, with one queue for two to five replicas."""
     totals: Counter[str] = Counter()
     for seed in range(FAST // 3):
-        check_workload(seed, totals, draw_central_prefix_case)
+        check_seed(seed, totals, draw=draw_central_prefix_case)
     assert totals["losses"] >= FAST // 3
     assert totals["prefix_hits"] >= FAST
 
@@ -125,7 +103,7 @@ def test_affine_routing_agrees_on_a_thousand_workloads() -> None:
     """Goal and method: as above, for 1,000 workloads."""
     totals: Counter[str] = Counter()
     for seed in range(ALL):
-        check_workload(seed, totals, draw_affine_case)
+        check_seed(seed, totals, draw=draw_affine_case)
     assert totals["losses"] >= ALL
     assert totals["prefix_hits"] >= 10 * ALL
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -198,7 +198,7 @@ def test_chunks_shorten_the_longest_gap() -> None:
         (lambda: Service(CONFIG, poisson(1, 1.0)).advance(-1), "back"),
     ],
 )
-def test_what_can_not_be_is_refused(make, match: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_can_not_be_is_refused(make: Callable[[], object], match: str) -> None:
     """Goal: impossible settings and calls say what is wrong. Method: one of each."""
     with pytest.raises(ValueError, match=match):
         make()

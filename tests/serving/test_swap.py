@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from tests.serving.cases import run_kernel_on, run_naive_on
 from tests.serving.swap_cases import check_hosts, draw_swap_case
-from tests.serving.test_exactness import (
-    LOOKS,
-    check_against_naive,
-    check_conservation,
-    check_ledger,
-    compiled_digests,
-    digest,
-    uncompiled_digests,
-)
+from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
 from workloads.kv_cache import Contiguous
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
@@ -28,24 +20,12 @@ from workloads.serving.preemption import Recompute, Swap
 from workloads.serving.service import Service, ServiceConfig
 
 FAST = 40
-COUNTS = ("swaps_out", "swaps_in", "swap_blocks_out", "swap_blocks_in", "swap_ns", "host_full")
-
-
-def check_workload(seed: int, totals: Counter[str], wholes: tuple[bool, ...] = (True, False)) -> None:
-    """All checks for one workload, with whole costs (against the reference) and with any costs."""
-    for whole in wholes:
-        case = draw_swap_case(seed, whole=whole)
-        macro = run_kernel_on(case)
-        assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
-        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check_hosts))
-        check_ledger(macro)
-        check_conservation(macro, case)
-        totals.update({name: macro.count(name) for name in ("evictions", "losses", "recomputed_tokens", *COUNTS)})
-        if whole:
-            naive = run_naive_on(case)
-            check_against_naive(macro, naive, case)
-            for name in COUNTS:
-                assert macro.count(name) == naive.count[name], name
+check_seed = partial(
+    check_workload,
+    draw=draw_swap_case,
+    check=check_hosts,
+    counts=("swaps_out", "swaps_in", "swap_blocks_out", "swap_blocks_in", "swap_ns", "host_full"),
+)
 
 
 def test_swap_agrees_in_every_way_of_running() -> None:
@@ -54,7 +34,7 @@ def test_swap_agrees_in_every_way_of_running() -> None:
     counted, and by the naive reference, counts of swaps included."""
     totals: Counter[str] = Counter()
     for seed in range(FAST):
-        check_workload(seed, totals)
+        check_seed(seed, totals)
     check_totals(totals, FAST)
 
 

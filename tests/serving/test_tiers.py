@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from tests.serving.cases import run_kernel_on, run_naive_on
 from tests.serving.swap_cases import check_tiers, draw_tier_case
-from tests.serving.test_exactness import (
-    LOOKS,
-    check_against_naive,
-    check_conservation,
-    check_ledger,
-    compiled_digests,
-    digest,
-    uncompiled_digests,
-)
+from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
 from workloads.kv_cache import Paged, PrefixSharing
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
@@ -30,23 +22,7 @@ COUNTS = (
     "prefix_hits", "prefix_taken", "host_hits", "remote_hits", "pieces_to_host", "pieces_to_remote", "pieces_dropped",
     "tier_ns", "swap_ns",
 )  # fmt: skip
-
-
-def check_workload(seed: int, totals: Counter[str], wholes: tuple[bool, ...] = (True, False)) -> None:
-    """All checks for one workload, with whole costs (against the reference) and with any costs."""
-    for whole in wholes:
-        case = draw_tier_case(seed, whole=whole)
-        macro = run_kernel_on(case)
-        assert digest(macro) == digest(run_kernel_on(case, step_by_step=True))
-        assert digest(macro) == digest(run_kernel_on(case, looks=LOOKS, check=check_tiers))
-        check_ledger(macro)
-        check_conservation(macro, case)
-        totals.update({name: macro.count(name) for name in ("evictions", "losses", *COUNTS)})
-        if whole:
-            naive = run_naive_on(case)
-            check_against_naive(macro, naive, case)
-            for name in COUNTS:
-                assert macro.count(name) == naive.count[name], name
+check_seed = partial(check_workload, draw=draw_tier_case, check=check_tiers, counts=COUNTS)
 
 
 def test_tiers_agree_in_every_way_of_running() -> None:
@@ -55,7 +31,7 @@ def test_tiers_agree_in_every_way_of_running() -> None:
     counted, and by the naive reference, hits by tier included."""
     totals: Counter[str] = Counter()
     for seed in range(FAST):
-        check_workload(seed, totals)
+        check_seed(seed, totals)
     check_totals(totals, FAST)
 
 

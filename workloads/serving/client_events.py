@@ -4,8 +4,7 @@ A client sends its request in attempts. An attempt is turned away at its arrival
 or leaves when the client's patience ends (timed out): while it waits for its admission, while it has no token, or while
 its answer is not complete. What waits leaves at that instant; what runs leaves at the next boundary, before blocks are
 reserved, and its blocks are free from then on: a client that is gone costs nobody else the cache. KV on its way to a
-decode replica is given up at once (the time that links were given is kept). The client then comes
-back after
+decode replica is given up at once (the time that links were given is kept). The client then comes back after
 
     backoff x 2^(k - 1) x (1 - jitter x u)        after attempt k, u a draw of (request, attempt),
 
@@ -23,7 +22,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.booking import book_wait, leave_gauges
-from workloads.serving.client_queue import own_draw, schedule_client
+from workloads.serving.client_queue import WHOLE_DRAW, own_draw, schedule_client
 from workloads.serving.commits import leave_as, stop_running
 from workloads.serving.fields import State
 from workloads.serving.host import release_host
@@ -37,8 +36,6 @@ from workloads.serving.queues import (
     remove_running,
 )
 from workloads.serving.transfers import release_source, stop_moving
-
-WHOLE_DRAW = 1.0 / (1 << 32)
 
 
 @kernel_part

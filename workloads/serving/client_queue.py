@@ -12,6 +12,8 @@ from workloads.serving.fields import State
 
 MASK_32 = (1 << 32) - 1
 MIX = 0x45D9F3B
+WHOLE_DRAW = 1.0 / (1 << 32)
+"""A draw times this lies in [0, 1)."""
 
 
 @kernel_part

@@ -22,6 +22,7 @@ from workloads.serving.prefix import leave_run, take_cached
 from workloads.serving.queues import (
     SLOT_BITS,
     SLOT_MASK,
+    append_running,
     change_outstanding,
     push_heap,
     remove_running,
@@ -191,6 +192,16 @@ def begin_decode(s: State, r: int, i: int) -> None:
     replica[r, f.R_PHASE + ((tokens - replica[r, f.R_STEPS]) & 15)] += 1
     if s.common[f.C_MEASURES]:
         join_gauges(s, r, i, tokens)
+
+
+@kernel_routine
+def go_on_decoding(s: State, r: int, i: int) -> None:
+    """Slot i, whose KV has been moved to replica r, decodes from now on; its next gap has the move in it."""
+    append_running(s, r, i)
+    begin_decode(s, r, i)
+    s.slot[i, f.S_FRESH] = 1
+    s.replica[r, f.R_FRESH] += 1
+    s.replica[r, f.R_CHANGED] = 1
 
 
 @kernel_part

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from workloads.pass_costs import PassCosts
 
 MOST_DRAFTS = 32
+"""Most tokens that a pass may draft: a limit of ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,10 @@ def speculative_costs(costs: PassCosts, speculation: Speculation) -> PassCosts:
 
 
 def parts_at(costs: PassCosts, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Decode parts (n, 4) in seconds of passes of `tokens` (n,), interpolated; beyond the grid in a straight line."""
+    """Decode parts (n, 4) in seconds of passes of `tokens` (n,), interpolated.
+
+    Beyond the grid the last slope of each part goes on, but none falls.
+    """
     grid, parts = costs.grid_tokens, costs.decode_parts_s
     within = np.stack([np.interp(tokens, grid, column) for column in parts.T], axis=1)
     slope = np.maximum(parts[-1] - parts[-2], 0.0) / float(grid[-1] - grid[-2])

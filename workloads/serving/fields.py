@@ -240,8 +240,7 @@ R_HEAP = R_PHASE + BLOCK_TOKENS
 PACE_SIZE = 19
 """The last nine are constant: ns per (prompt, context) token pair, per cached token read again, units per ns of KV; ns
 per token moved to a decode replica, of all layers and of the last one; ns per block written to the host or read; ns
-per shared piece read from the host, or from the remote store; the chance that a
-drafted token is accepted."""
+per shared piece read from the host, or from the remote store; the chance that a drafted token is accepted."""
 
 # Columns of the table of pass times (float, ns): decode total and parts, prefill total and parts;
 # the tokens of the row; and, by decoding sequences, ns per context token read.

@@ -31,6 +31,7 @@ from workloads.serving.queues import (
     sort_by_arrival,
 )
 from workloads.serving.returning import route_one
+from workloads.serving.swap import book_moved_blocks
 from workloads.serving.transfers import (
     book_transfer,
     forget_waiting_sources,
@@ -177,17 +178,6 @@ def share_of_step(s: State, r: int) -> None:
         scratch[f.G_DEGRADED] += sign * (elapsed_ns(k, pace[r, f.P_BASE], pace[r, f.P_SLOPE]) - healthy)
 
 
-@kernel_routine
-def book_cut_swap(s: State, r: int) -> None:
-    """The decodes of replica r have waited for the blocks that the pass in flight moves, as `scratch` says."""
-    slot = s.slot
-    i = s.replica[r, f.R_HEAD]
-    while i != f.NO_SLOT:
-        if slot[i, f.S_STATE] == f.DECODE:
-            slot[i, f.S_LEDGER + f.L_SWAP] += s.scratch[f.L_SWAP]
-        i = slot[i, f.S_NEXT]
-
-
 @kernel_part
 def close_pass(s: State, r: int, t: int) -> None:
     """The horizon t cuts the pass in flight on replica r: its time so far is split as the whole pass would be."""
@@ -222,7 +212,7 @@ def close_pass(s: State, r: int, t: int) -> None:
     for gauge in range(f.TIME_GAUGES):
         replica[r, f.R_GAUGE + gauge] += scratch[gauge]
     if scratch[f.L_SWAP] > 0:
-        book_cut_swap(s, r)
+        book_moved_blocks(s, r, scratch[f.L_SWAP])
     units = int(kv_units(s, r, decodes) * ((t - start) / full))
     replica[r, f.R_GAUGE + f.G_OWN_1] += units
     replica[r, f.R_GAUGE + f.G_OWN_2] += units * (replica[r, f.R_STEPS] - replica[r, f.R_ORIGIN])

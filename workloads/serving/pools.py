@@ -5,10 +5,9 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of_next_step
-from workloads.serving.commits import begin_decode, stop_running
+from workloads.serving.commits import go_on_decoding, stop_running
 from workloads.serving.fields import State
 from workloads.serving.queues import (
-    append_running,
     change_outstanding,
     remove_from_heap,
     set_blocked,
@@ -21,15 +20,11 @@ from workloads.serving.transfers import book_transfer, pop_coming, start_transfe
 @kernel_part
 def join_decodes(s: State, d: int, t: int) -> None:
     """Those whose transfer to decode replica d has ended decode from t on."""
-    replica, slot = s.replica, s.slot
+    replica = s.replica
     while replica[d, f.R_COMING] > 0 and replica[d, f.R_COMING_HEAD] != replica[d, f.R_MOVING]:
         i = pop_coming(s, d)
         book_transfer(s, i, t)
-        append_running(s, d, i)
-        begin_decode(s, d, i)
-        slot[i, f.S_FRESH] = 1
-        replica[d, f.R_FRESH] += 1
-        replica[d, f.R_CHANGED] = 1
+        go_on_decoding(s, d, i)
 
 
 @kernel_routine

@@ -18,8 +18,8 @@ class Recompute:
 class Swap:
     """It is written to the memory of the replica's hosts and read back, while `host_blocks` blocks have room there.
 
-    `s_per_block`: seconds to move the KV of one block over the host links of all chips of a replica, one way (see
-    `swap_s_per_token` of `PassCosts`).
+    `s_per_block`: seconds to move the KV of one block, all copies, over the host links of all chips of a replica
+    together, one way.
     """
 
     kind: Literal["swap"] = "swap"

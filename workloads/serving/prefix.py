@@ -20,6 +20,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.fields import State
+from workloads.serving.lists import link_newest, unlink
 from workloads.serving.numbers import find_number, forget_number
 from workloads.serving.tiers import clear_host_tier, fetch_run, find_lower, put_lower
 
@@ -32,33 +33,17 @@ def find_bucket(s: State, r: int, number: int) -> int:
 
 
 @kernel_part
-def unlink(s: State, r: int, e: int) -> None:
+def keep_no_more(s: State, r: int, e: int) -> None:
     """Entry e leaves the list of pieces of replica r to which nobody refers."""
-    entry, replica = s.entry, s.replica
-    older, newer = entry[e, f.E_OLDER], entry[e, f.E_NEWER]
-    if older == f.NO_SLOT:
-        replica[r, f.R_OLDEST] = newer
-    else:
-        entry[older, f.E_NEWER] = newer
-    if newer == f.NO_SLOT:
-        replica[r, f.R_NEWEST] = older
-    else:
-        entry[newer, f.E_OLDER] = older
-    replica[r, f.R_KEPT] -= 1
+    unlink(s.entry, e, s.replica, r, f.R_OLDEST, f.R_NEWEST)
+    s.replica[r, f.R_KEPT] -= 1
 
 
 @kernel_part
-def link_newest(s: State, r: int, e: int) -> None:
+def keep(s: State, r: int, e: int) -> None:
     """Nobody refers to entry e any more: it is the most recently left of replica r."""
-    entry, replica = s.entry, s.replica
-    newest = replica[r, f.R_NEWEST]
-    entry[e, f.E_OLDER], entry[e, f.E_NEWER] = newest, f.NO_SLOT
-    if newest == f.NO_SLOT:
-        replica[r, f.R_OLDEST] = e
-    else:
-        entry[newest, f.E_NEWER] = e
-    replica[r, f.R_NEWEST] = e
-    replica[r, f.R_KEPT] += 1
+    link_newest(s.entry, e, s.replica, r, f.R_OLDEST, f.R_NEWEST)
+    s.replica[r, f.R_KEPT] += 1
 
 
 @kernel_routine
@@ -83,7 +68,7 @@ def take_cached(s: State, r: int, reserved: int) -> None:
     replica, entry, unit, size = s.replica, s.entry, s.common[f.C_UNIT], s.common[f.C_BUCKETS]
     while replica[r, f.R_KEPT] * unit > replica[r, f.R_FREE] - reserved:
         e = replica[r, f.R_OLDEST]
-        unlink(s, r, e)
+        keep_no_more(s, r, e)
         forget_number(s.bucket, r * size, size, entry[e, f.E_ID])
         if s.common[f.C_LOWER_BUCKETS] > 0:
             put_lower(s, r, entry[e, f.E_ID])
@@ -139,7 +124,7 @@ def refer_to_run(s: State, r: int, i: int, run: int, most: int) -> None:
         if e == f.NO_SLOT:
             continue
         if entry[e, f.E_REFERENCES] == 0:
-            unlink(s, r, e)
+            keep_no_more(s, r, e)
             s.replica[r, f.R_FREE] -= s.common[f.C_UNIT]
         entry[e, f.E_REFERENCES] += 1
     if s.common[f.C_LOWER_BUCKETS] > 0:
@@ -198,6 +183,6 @@ def leave_run(s: State, r: int, i: int) -> None:
         e = s.hashes[place, f.HASH_ENTRY]
         entry[e, f.E_REFERENCES] -= 1
         if entry[e, f.E_REFERENCES] == 0:
-            link_newest(s, r, e)
+            keep(s, r, e)
             s.replica[r, f.R_FREE] += s.common[f.C_UNIT]
     s.slot[i, f.S_SHARED] = 0

@@ -9,9 +9,6 @@ from workloads.serving import fields as f
 from workloads.serving.fields import State
 from workloads.serving.preemption import Tiers
 
-FINER = float(1 << 40)
-"""Parts of a nanosecond in which the time of a piece is kept, so that sums are exact."""
-
 
 def new_cache(setting: NDArray[np.int64], replica: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Entries and buckets of empty caches (`setting` holds `C_UNIT`); the replicas' lists are set to empty.
@@ -23,19 +20,27 @@ def new_cache(setting: NDArray[np.int64], replica: NDArray[np.int64]) -> tuple[N
     replica[:, [f.R_OLDEST, f.R_NEWEST, f.R_SPARE]] = f.NO_SLOT
     if unit == 0:
         return np.zeros((0, 4), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
-    entries = max(1, int(setting[f.C_BLOCKS]) // unit)
-    setting[f.C_ENTRIES] = entries
-    setting[f.C_BUCKETS] = buckets = 1 << (2 * entries - 1).bit_length()
+    setting[f.C_ENTRIES] = entries = max(1, int(setting[f.C_BLOCKS]) // unit)
+    setting[f.C_BUCKETS] = buckets_for(entries)
+    replica[:replicas, f.R_SPARE] = np.arange(replicas) * entries
+    return _all_spare(replicas, entries)
+
+
+def buckets_for(entries: int) -> int:
+    """Buckets of a hash table of so many entries: a power of two, of which half or more stay empty."""
+    return 1 << (2 * entries - 1).bit_length()
+
+
+def _all_spare(replicas: int, entries: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As many entries for each replica, chained as spare from its first one on, and empty buckets."""
     entry = np.zeros((replicas * entries, 4), dtype=np.int64)
     entry[:, f.E_NEWER] = np.arange(1, replicas * entries + 1)
     entry[entries - 1 :: entries, f.E_NEWER] = f.NO_SLOT
-    replica[:replicas, f.R_SPARE] = np.arange(replicas) * entries
-    bucket = np.full((replicas * buckets, 2), f.NO_SLOT, dtype=np.int64)
-    return entry, bucket
+    return entry, np.full((replicas * buckets_for(entries), 2), f.NO_SLOT, dtype=np.int64)
 
 
 def new_tiers(
-    setting: NDArray[np.int64], replica: NDArray[np.int64], pace: NDArray[np.float64], tiers: Tiers | None
+    setting: NDArray[np.int64], replica: NDArray[np.int64], tiers: Tiers | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Entries and buckets of the tiers below the cache, empty; of no length where there are none."""
     lists = [f.R_LOWER_OLDEST, f.R_LOWER_NEWEST, f.R_LOWER_EDGE, f.R_LOWER_SPARE]
@@ -45,15 +50,10 @@ def new_tiers(
     if tiers is None or host + remote == 0:
         return np.zeros((0, 4), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
     setting[f.C_HOST_PIECES], setting[f.C_REMOTE_PIECES] = host, remote
-    per_block_ns = np.array([tiers.host_s_per_block, tiers.remote_s_per_block]) * 1e9
-    pace[:, [f.P_HOST_PIECE, f.P_REMOTE_PIECE]] = np.rint(per_block_ns * unit * FINER) / FINER
-    entries = host + remote + 1
-    setting[f.C_LOWER_BUCKETS] = buckets = 1 << (2 * entries - 1).bit_length()
-    lower = np.zeros((replicas * entries, 4), dtype=np.int64)
-    lower[:, f.E_NEWER] = np.arange(1, replicas * entries + 1)
-    lower[entries - 1 :: entries, f.E_NEWER] = f.NO_SLOT
+    entries = host + remote + 1  # one more than they may hold: a piece comes before another is pushed out
+    setting[f.C_LOWER_BUCKETS] = buckets_for(entries)
     replica[:replicas, f.R_LOWER_SPARE] = np.arange(replicas) * entries
-    return lower, np.full((replicas * buckets, 2), f.NO_SLOT, dtype=np.int64)
+    return _all_spare(replicas, entries)
 
 
 def hashes_of_next_chunk(state: State, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:

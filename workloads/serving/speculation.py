@@ -19,13 +19,13 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of
-from workloads.serving.client_queue import own_draw
+from workloads.serving.client_queue import WHOLE_DRAW, own_draw
+from workloads.serving.clients import MOST_ATTEMPTS
 from workloads.serving.fields import State
 from workloads.serving.queues import SLOT_BITS, push_heap
 
-FIRST_DRAW = 16
-"""Draws of a request with lower numbers belong to its attempts."""
-WHOLE_DRAW = float(1 << 32)
+FIRST_DRAW = MOST_ATTEMPTS
+"""Draws of a request with numbers up to this one belong to its attempts."""
 
 
 @kernel_part
@@ -60,8 +60,9 @@ def blocks_to_reserve(s: State, r: int) -> int:
 @kernel_part
 def accepted_drafts(s: State, r: int, i: int) -> int:
     """How many drafts of slot i are accepted in the pass that ends (its step is counted already)."""
-    draw, chance, accepted = own_draw(s, i, FIRST_DRAW + sent_by(s, r, i)), s.pace[r, f.P_ACCEPTED], 0
-    while accepted < s.common[f.C_DRAFTS] and draw < chance * WHOLE_DRAW:
+    draw = own_draw(s, i, FIRST_DRAW + sent_by(s, r, i)) * WHOLE_DRAW
+    chance, accepted = s.pace[r, f.P_ACCEPTED], 0
+    while accepted < s.common[f.C_DRAFTS] and draw < chance:
         accepted += 1
         chance *= s.pace[r, f.P_ACCEPTED]
     return accepted

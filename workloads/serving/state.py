@@ -127,7 +127,10 @@ def new_state(
         pace[:, f.P_SWAP] = _nanoseconds(np.array(preemption.s_per_block), FINER)
     if speculation is not None:
         setting[f.C_DRAFTS], pace[:, f.P_ACCEPTED] = speculation.length, speculation.acceptance
-    lower, lower_bucket = new_tiers(setting, replica, pace, tiers)
+    if tiers is not None:
+        piece_s = int(setting[f.C_UNIT]) * np.array([tiers.host_s_per_block, tiers.remote_s_per_block])
+        pace[:, [f.P_HOST_PIECE, f.P_REMOTE_PIECE]] = _nanoseconds(piece_s, FINER)
+    lower, lower_bucket = new_tiers(setting, replica, tiers)
     if isinstance(batching, Disaggregated):
         set_pools(batching, setting, replica, pace, watermark)
     slot = np.zeros((FIRST_SLOTS, f.SLOT_SIZE), dtype=np.int64)

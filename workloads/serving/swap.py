@@ -20,11 +20,11 @@ from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of
 from workloads.serving.booking import book_wait
 from workloads.serving.central import move_between, queue_row
-from workloads.serving.commits import begin_decode
+from workloads.serving.commits import go_on_decoding
 from workloads.serving.fields import State
 from workloads.serving.host import forget_host, release_host
 from workloads.serving.prefix import take_cached
-from workloads.serving.queues import append_running, pop_queue
+from workloads.serving.queues import pop_queue
 from workloads.serving.speculation import blocks_ahead
 from workloads.serving.transfers import book_first_gaps
 
@@ -119,13 +119,20 @@ def read_back(s: State, r: int, t: int, reserved: int) -> int:
         if common[f.C_UNIT] > 0:
             take_cached(s, r, reserved)
         read_in(s, r, i)
-        append_running(s, r, i)
-        begin_decode(s, r, i)
-        slot[i, f.S_FRESH] = 1
-        replica[r, f.R_FRESH] += 1
-        replica[r, f.R_CHANGED] = 1
+        go_on_decoding(s, r, i)
         room -= 1
     return 0
+
+
+@kernel_routine
+def book_moved_blocks(s: State, r: int, waited: int) -> None:
+    """The decodes of replica r have waited `waited` ns for blocks that its pass moves."""
+    slot = s.slot
+    i = s.replica[r, f.R_HEAD]
+    while i != f.NO_SLOT:
+        if slot[i, f.S_STATE] == f.DECODE:
+            slot[i, f.S_LEDGER + f.L_SWAP] += waited
+        i = slot[i, f.S_NEXT]
 
 
 @kernel_routine
@@ -134,13 +141,9 @@ def book_swap(s: State, r: int) -> None:
 
     Its prompts are booked one by one.
     """
-    replica, slot = s.replica, s.slot
+    replica = s.replica
     if s.common[f.C_MEASURES]:
-        i = replica[r, f.R_HEAD]
-        while i != f.NO_SLOT:
-            if slot[i, f.S_STATE] == f.DECODE:
-                slot[i, f.S_LEDGER + f.L_SWAP] += replica[r, f.R_EXTRA]
-            i = slot[i, f.S_NEXT]
+        book_moved_blocks(s, r, replica[r, f.R_EXTRA])
     if replica[r, f.R_FRESH] > 0:
         book_first_gaps(s, r, replica[r, f.R_END] - replica[r, f.R_ANCHOR])
 

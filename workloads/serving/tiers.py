@@ -19,6 +19,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.fields import State
+from workloads.serving.lists import link_newest, unlink
 from workloads.serving.numbers import find_number, forget_number
 
 HOST, REMOTE = 1, 2
@@ -36,26 +37,18 @@ def find_lower(s: State, r: int, number: int) -> int:
 def take_lower(s: State, r: int, e: int) -> int:
     """Entry e leaves the tiers of replica r; return the tier in which it was."""
     lower, replica, size = s.lower, s.replica, s.common[f.C_LOWER_BUCKETS]
-    older, newer, tier = lower[e, f.E_OLDER], lower[e, f.E_NEWER], lower[e, f.E_REFERENCES]
-    if older == f.NO_SLOT:
-        replica[r, f.R_LOWER_OLDEST] = newer
-    else:
-        lower[older, f.E_NEWER] = newer
-    if newer == f.NO_SLOT:
-        replica[r, f.R_LOWER_NEWEST] = older
-    else:
-        lower[newer, f.E_OLDER] = older
+    tier: int = lower[e, f.E_REFERENCES]
+    unlink(lower, e, replica, r, f.R_LOWER_OLDEST, f.R_LOWER_NEWEST)
     if tier == HOST:
         replica[r, f.R_LOWER_HOST] -= 1
         if replica[r, f.R_LOWER_EDGE] == e:
-            replica[r, f.R_LOWER_EDGE] = newer
+            replica[r, f.R_LOWER_EDGE] = lower[e, f.E_NEWER]
     else:
         replica[r, f.R_LOWER_REMOTE] -= 1
     forget_number(s.lower_bucket, r * size, size, lower[e, f.E_ID])
     lower[e, f.E_NEWER] = replica[r, f.R_LOWER_SPARE]
     replica[r, f.R_LOWER_SPARE] = e
-    found: int = tier
-    return found
+    return tier
 
 
 @kernel_routine
@@ -67,16 +60,11 @@ def put_lower(s: State, r: int, number: int) -> None:
         take_lower(s, r, e)
     e = replica[r, f.R_LOWER_SPARE]
     replica[r, f.R_LOWER_SPARE] = lower[e, f.E_NEWER]
-    newest, size = replica[r, f.R_LOWER_NEWEST], common[f.C_LOWER_BUCKETS]
     lower[e, f.E_ID], lower[e, f.E_REFERENCES] = number, HOST
-    lower[e, f.E_OLDER], lower[e, f.E_NEWER] = newest, f.NO_SLOT
-    if newest == f.NO_SLOT:
-        replica[r, f.R_LOWER_OLDEST] = e
-    else:
-        lower[newest, f.E_NEWER] = e
-    replica[r, f.R_LOWER_NEWEST] = e
+    link_newest(lower, e, replica, r, f.R_LOWER_OLDEST, f.R_LOWER_NEWEST)
     if replica[r, f.R_LOWER_HOST] == 0:
         replica[r, f.R_LOWER_EDGE] = e
+    size = common[f.C_LOWER_BUCKETS]
     place = find_number(s.lower_bucket, r * size, size, number)
     s.lower_bucket[place, f.HASH_ID], s.lower_bucket[place, f.HASH_ENTRY] = number, e
     replica[r, f.R_LOWER_HOST] += 1
