@@ -11,7 +11,7 @@ from sim.histories import US_PER_S, ComponentKind, FailureMode, Lives, Outages, 
 from sim.policies import HealthPolicy, why_no_closed_form, with_detections
 from sim.scenario import Scenario
 from sim.streams import Streams
-from topology.errors import Fault, InputError, refuse
+from topology.errors import InputError, refuse
 from topology.fabric import Fabric
 from topology.pod import AnyPod
 
@@ -148,9 +148,10 @@ def _read_logs(scenario: Scenario) -> tuple[FailureLog, ...]:
     return logs
 
 
-def _of_scenario(fault: Fault) -> Fault:
-    """A fault of the window, which the log's reader names as an option, with its key."""
-    return replace(fault, where="failures.log.window") if fault.where == "window" else fault
+def replications_of(scenario: Scenario, asked: int) -> int:
+    """Replications of a study that asks for so many; of a log as many as there are shuffles."""
+    log = scenario.failures.log
+    return asked if log is None else log.shuffles
 
 
 def seconds_to_us(seconds: float) -> int:

@@ -309,20 +309,19 @@ def replayed_rows(scenario: Scenario, replication: int) -> list[dict[str, Any]]:
     from sim.points import delivered_replications, host_availability_of
 
     setup = build_setup(scenario)
-    study = scenario.study
     rows: list[dict[str, Any]] = []
     samples = []
-    if study.availability is not None and replication < replication_count(setup):
+    if replication < replication_count(scenario):
         samples = [sample_histories(setup, [setup.fabric], replication)]
         rows += replication_rows(setup, samples, host_availability_of(setup, samples))
-    if study.delivered is not None and replication < delivered_count(setup):
-        for chips in delivered_sizes(setup):
+    if replication < delivered_count(scenario):
+        for chips in delivered_sizes(scenario):
             own = [sample_delivered(setup, chips, replication)]
             rows += delivered_replications(setup, chips, own, host_availability_of(setup, samples))
-    if study.operations is not None and replication < operations_count(setup):
+    if replication < operations_count(scenario):
         months = [sample_operations(setup, replication)]
         rows += operations_rows(setup, months, host_availability_of(setup, samples))["replications"]
-    if study.large_job is not None and replication < large_job_count(setup):
+    if replication < large_job_count(scenario):
         one = [sample_large_job(setup, replication)]
         rows += large_job_rows(setup, one, host_availability_of(setup, samples), replication)["replications"]
     if not rows:

@@ -46,7 +46,7 @@ from sim.studies.promise import cliff_row, promise_rows
 from sim.studies.service_replications import service_replication_rows
 from sim.studies.service_rows import serving_rows
 from sim.studies.serving import ServingOutcome, serving_study
-from sim.studies.shared_pod import shared_pod_tables
+from sim.studies.shared_pod import curves_of_services, shared_pod_tables
 from sim.studies.waterfall import waterfall_rows
 from sim.summary import summary_rows
 
@@ -78,32 +78,32 @@ class PointRunner:
         setups = [build_setup(point.scenario) for point in points]
         first, fabrics = setups[0], list(dict.fromkeys(setup.fabric for setup in setups))
         samples: list[AvailabilitySample] = []
-        if first.scenario.study.availability is not None:
-            tasks = [(first, fabrics, replication) for replication in range(replication_count(first))]
-            for sample in map_tasks(self.executor, sample_histories, tasks):
-                samples.append(sample)
-                self.advance(1, "failure histories")
+        tasks = [(first, fabrics, replication) for replication in range(replication_count(first.scenario))]
+        for sample in map_tasks(self.executor, sample_histories, tasks):
+            samples.append(sample)
+            self.advance(1, "failure histories")
         hosts = [host_availability_of(setup, samples) for setup in setups]
         tasks_of_promises = list(zip(setups, hosts, strict=True))
         promised = list(map_tasks(self.executor, promise_rows, tasks_of_promises))
         delivered = self._delivered(setups)
-        counts = [operations_count(setup) for setup in setups]
+        counts = [operations_count(setup.scenario) for setup in setups]
         operated = self._replications(setups, counts, sample_operations, "the pod in operation")
-        counts = [large_job_count(setup) for setup in setups]
+        counts = [large_job_count(setup.scenario) for setup in setups]
         large = self._replications(setups, counts, sample_large_job, "the very large job")
         serving = self._serving(first.scenario)
+        curves = curves_of_services(first.scenario, serving, self.executor, self.advance)
         for number, (point, setup) in enumerate(zip(points, setups, strict=True)):
             before: dict[str, list[Row]] = {"promise": promised[number], **passes_rows(setup)}
             if operated[number]:
                 before |= operations_rows(setup, operated[number], hosts[number])
-            before |= shared_pod_tables(setup, self.executor, self.advance, hosts[number])
+            before |= shared_pod_tables(setup, curves, self.executor, self.advance, hosts[number])
             before |= rows_of_fleet(setup, self.executor, self.advance, hosts[number])
             if large[number]:
                 rows = large_job_rows(setup, large[number], hosts[number])
                 before["large_job"] = rows["large_job"]
                 before["replications"] = before.get("replications", []) + rows["replications"]
             stages = [[0, *stage] for sample in operated[number][:1] for stage in sample.stages]
-            result = _point_result(point, setup, samples, before, delivered[number], serving, stages)
+            result = _point_result(point, setup, samples, hosts[number], before, delivered[number], serving, stages)
             if operated[number]:
                 result.values["left_out"] = dict(operated[number][0].left_out)
                 result.values["moments"] = operated[number][0].moments
@@ -111,15 +111,12 @@ class PointRunner:
 
     def _delivered(self, setups: Sequence[Setup]) -> list[dict[int, list[DeliveredSample]]]:
         """Per setup and slice size, the replications of the study `delivered`."""
-        study = setups[0].scenario.study.delivered
         found: list[dict[int, list[DeliveredSample]]] = [{} for _ in setups]
-        if study is None:
-            return found
         tasks = [
             (number, (setup, chips, replication))
             for number, setup in enumerate(setups)
-            for chips in delivered_sizes(setup)
-            for replication in range(delivered_count(setup))
+            for chips in delivered_sizes(setup.scenario)
+            for replication in range(delivered_count(setup.scenario))
         ]
         results = map_tasks(self.executor, sample_delivered, [given for _, given in tasks])
         for (number, (_, chips, _)), sample in zip(tasks, results, strict=True):
@@ -175,13 +172,16 @@ def _point_result(
     point: Point,
     setup: Setup,
     samples: Sequence[AvailabilitySample],
+    host: float,
     before: dict[str, list[Row]],
     delivered: dict[int, list[DeliveredSample]],
     serving: ServingOutcome | None,
     stages: list[list[Any]],
 ) -> PointResult:
-    """All tables of one point; `before` holds the rows that are there already, `stages` those for the timeline."""
-    host = host_availability_of(setup, samples)
+    """All tables of one point; `before` holds the rows that are there already, `stages` those for the timeline.
+
+    `host`: availability of hosts.
+    """
     rows: dict[str, list[Row]] = {"replications": []} | before | {"availability": [], "chip_hours": []}
     expected: dict[int, Estimate] = {}
     if samples:

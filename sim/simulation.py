@@ -39,7 +39,10 @@ from sim.run_folder import (
 from sim.run_tables import SPECS
 from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.studies.availability import replication_count
+from sim.studies.delivered import delivered_count, delivered_sizes
 from sim.studies.draws import streams_digest
+from sim.studies.large_job import large_job_count
+from sim.studies.operations import operations_count
 from sim.studies.service_rows import LOWER
 from sim.summary import judge_expectations
 from sim.tables import text_of_setting
@@ -181,20 +184,15 @@ def _tasks_of(points: Sequence[Point]) -> int:
     """About how many tasks there are, for the progress line."""
     tasks = 0
     for group in history_groups(points):
-        study = group[0].scenario.study
-        if study.availability is not None:
-            tasks += replication_count(build_setup(group[0].scenario))
-        if study.delivered is not None:
-            tasks += len(group) * study.delivered.replications * len(study.delivered.slice_chips)
-        if study.operations is not None:
-            tasks += len(group) * study.operations.replications
+        scenario = group[0].scenario
+        study, sizes = scenario.study, len(delivered_sizes(scenario))
+        tasks += replication_count(scenario) + len(group) * delivered_count(scenario) * sizes
+        tasks += len(group) * (operations_count(scenario) + large_job_count(scenario))
         if study.fleet is not None:
             tasks += len(group) * study.fleet.replications * study.fleet.pods
         if study.shared_pod is not None:
-            machines = len(study.shared_pod.machines)
-            tasks += len(group) * (machines * study.shared_pod.replications + len(study.shared_pod.services))
-        if study.large_job is not None:
-            tasks += len(group) * study.large_job.replications
+            asked = study.shared_pod
+            tasks += len(group) * len(asked.machines) * asked.replications + len(asked.services)
     return tasks
 
 
@@ -287,7 +285,7 @@ def _manifest(
 ) -> dict[str, Any]:
     """Version, seed, platform, wall time, digests of inputs, tables and failure draws, and what a report prints."""
     services = () if scenario.serving is None else scenario.serving.services
-    pod = build_setup(points[0].scenario).pod
+    pod = points[0].scenario.pod.build()
     return {
         "name": scenario.name,
         "description": scenario.description,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import closed_forms
-from sim.build import Setup, seconds_to_us
+from sim.build import Setup, replications_of, seconds_to_us
 from sim.condition import component_counts
 from sim.histories import ComponentKind, Outages
 from sim.metrics.availability import (
@@ -36,6 +36,7 @@ from sim.metrics.replicas import ReplicaDemand, ReplicaTimes, time_with_replicas
 from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
 from sim.reroute_speeds import mean_rerouted_speed
+from sim.scenario import Scenario
 from sim.studies.delivered import play
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, FlatPod
@@ -68,11 +69,10 @@ def span_us(setup: Setup) -> tuple[int, int]:
     return seconds_to_us(setup.scenario.run.warmup), setup.log_window_us or seconds_to_us(study.horizon)
 
 
-def replication_count(setup: Setup) -> int:
-    """Histories of the study: as many as it says; of a log as many as there are shuffles."""
-    study, log = setup.scenario.study.availability, setup.scenario.failures.log
-    assert study is not None
-    return study.replications if log is None else log.shuffles
+def replication_count(scenario: Scenario) -> int:
+    """Histories of the study; 0 where it is not asked for."""
+    study = scenario.study.availability
+    return 0 if study is None else replications_of(scenario, study.replications)
 
 
 def sample_histories(setup: Setup, fabrics: Sequence[Fabric], replication: int) -> AvailabilitySample:

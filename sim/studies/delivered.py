@@ -6,16 +6,14 @@ expected) on the same path, half-widths added in quadrature: the raw mean would 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sim.build import Setup, seconds_to_us
+from sim.build import Setup, replications_of, seconds_to_us
 from sim.condition import component_counts
-from sim.histories import Lives
 from sim.metrics.availability import time_at_capacity
 from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.intervals import Estimate, mean_estimate, summed
@@ -25,13 +23,12 @@ from sim.metrics.operations import BlastRadius, blast_radius, recovery_us_by_sta
 from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
 from sim.processes.delivered import simulate_delivered
-from sim.processes.failures import Source
+from sim.scenario import Scenario
+from sim.studies.played import first_stages, sources_of
 from sim.trace import Stage, Trace
 
 Row = dict[str, Any]
 US_PER_HOUR = 3_600_000_000
-STAGES_MAX = 20_000
-"""Stretches of stages that are kept for the timeline of one point and slice size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +36,7 @@ class DeliveredSample:
     """One replication at one slice size: `delivered` and `expected` on the same path, chip-microseconds by use.
 
     `blast`: what failures of each kind hit; `recovery_us`: time of all recoveries by stage.
-    `stages` of the first replication are for the timeline: job, stage, start and end in us, at most `STAGES_MAX`.
+    `stages` of the first replication are for the timeline (`first_stages`).
     """
 
     replication: int
@@ -54,12 +51,11 @@ class DeliveredSample:
 def play(setup: Setup, slice_chips: int, replication: int, horizon_us: int, *, jobs: int | None = None) -> Trace:
     """The log of one replication: as many slices as the pod can hold, in demand without end."""
     scenario, streams = setup.scenario, setup.streams(replication)
-    sources: list[Source] = [*(Lives(mode, streams) for mode in setup.modes), *setup.logged(replication)]
     return simulate_delivered(
         setup.pod,
         setup.fabric,
         slice_chips,
-        sources,
+        sources_of(setup, replication, streams),
         health=setup.health,
         repair=scenario.repair,
         recovery=scenario.recovery,
@@ -86,13 +82,8 @@ def sample_delivered(setup: Setup, slice_chips: int, replication: int) -> Delive
         chip_us={use.value: chip_us for use, chip_us in chip_us_by_use(trace, warmup_us).items()},
         blast=blast_radius(trace, job_ledgers(trace, warmup_us), warmup_us),
         recovery_us=recovery_us_by_stage(trace, warmup_us),
-        stages=tuple(_stages(trace)) if replication == 0 else (),
+        stages=tuple(first_stages(trace)) if replication == 0 else (),
     )
-
-
-def _stages(trace: Trace) -> Iterator[tuple[int, str, int, int]]:
-    for interval in itertools.islice(trace.stage_intervals(), STAGES_MAX):
-        yield interval.job, interval.stage.value, interval.start_us, interval.end_us
 
 
 def delivered_estimate(samples: Sequence[DeliveredSample], expected: Estimate | None) -> Estimate:
@@ -123,17 +114,16 @@ def chip_hour_rows(
     return rows
 
 
-def delivered_sizes(setup: Setup) -> list[int]:
-    """Slice sizes of the study, in order."""
-    study = setup.scenario.study.delivered
-    return [] if study is None else list(study.slice_chips)
+def delivered_sizes(scenario: Scenario) -> tuple[int, ...]:
+    """Slice sizes of the study, in order; none where it is not asked for."""
+    study = scenario.study.delivered
+    return () if study is None else study.slice_chips
 
 
-def delivered_count(setup: Setup) -> int:
-    """Replications of the study; of a log as many as there are shuffles."""
-    study, log = setup.scenario.study.delivered, setup.scenario.failures.log
-    assert study is not None
-    return study.replications if log is None else log.shuffles
+def delivered_count(scenario: Scenario) -> int:
+    """Replications of the study; 0 where it is not asked for."""
+    study = scenario.study.delivered
+    return 0 if study is None else replications_of(scenario, study.replications)
 
 
 def logged_hosts_up(setup: Setup) -> float:

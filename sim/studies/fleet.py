@@ -16,14 +16,14 @@ import numpy as np
 
 from sim.build import Setup, seconds_to_us
 from sim.executors import map_tasks
-from sim.histories import US_PER_S, Lives
+from sim.histories import US_PER_S
 from sim.job_plans import plan_jobs
 from sim.measure_names import FLEET_MEASURES
 from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.ledger import job_ledgers
 from sim.metrics.measure_rows import rows_of_measures
 from sim.metrics.uses import Use
-from sim.processes.operations import simulate_operations
+from sim.studies.played import play_jobs
 from sim.trace import Trace
 from workloads.jobs.fleet import placed_on_pods
 from workloads.jobs.job import Job
@@ -65,27 +65,9 @@ def fleet_jobs(setup: Setup, replication: int) -> list[list[Job]]:
 
 def play_pod(setup: Setup, replication: int, pod: int, jobs: Sequence[Job]) -> Trace:
     """The log of one pod with its jobs."""
-    scenario, streams = setup.scenario, setup.streams(replication).of(f"pod.{pod}.")
-    study = scenario.study.fleet
+    study, streams = setup.scenario.study.fleet, setup.streams(replication).of(f"pod.{pod}.")
     assert study is not None
-    return simulate_operations(
-        setup.pod,
-        setup.fabric,
-        jobs,
-        [Lives(mode, streams) for mode in setup.modes],
-        health=setup.health,
-        repair=scenario.repair,
-        recovery=scenario.recovery,
-        checkpoint=scenario.checkpoint,
-        spares=scenario.spares,
-        queue=scenario.scheduling.queue,
-        placement=scenario.scheduling.placement,
-        defragmentation=scenario.scheduling.defragmentation,
-        others=scenario.failures.others,
-        maintenance=scenario.maintenance,
-        streams=streams,
-        horizon_us=seconds_to_us(study.horizon),
-    )
+    return play_jobs(setup, jobs, replication, seconds_to_us(study.horizon), streams=streams)
 
 
 def sample_pod(setup: Setup, replication: int, pod: int, jobs: Sequence[Job]) -> FleetPodSample:

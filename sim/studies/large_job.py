@@ -9,13 +9,14 @@ from sim.build import Setup
 from sim.large_job import LargeJobRun, play_large_job
 from sim.measure_names import LARGE_JOB_MEASURES
 from sim.metrics.measure_rows import rows_of_measures
+from sim.scenario import Scenario
 
 Row = dict[str, Any]
 
 
-def large_job_count(setup: Setup) -> int:
+def large_job_count(scenario: Scenario) -> int:
     """Runs of the study; 0 where it is not asked for."""
-    study = setup.scenario.study.large_job
+    study = scenario.study.large_job
     return 0 if study is None else study.replications
 
 

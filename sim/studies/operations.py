@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim.build import Setup, seconds_to_us
+from sim.build import Setup, replications_of, seconds_to_us
 from sim.condition import component_counts
 from sim.failure_log_formats import EPOCH
-from sim.histories import US_PER_S, Lives
+from sim.histories import US_PER_S
 from sim.job_plans import plan_jobs
 from sim.measure_names import OPERATIONS_MEASURES
 from sim.metrics.cube_story import CubeStretch, cube_stretches
@@ -26,15 +26,13 @@ from sim.metrics.profiles import ProfileCounts, profile_counts, profile_rows
 from sim.metrics.promise_months import MonthHeld, months_held, share_of_months_kept, slice_demands
 from sim.metrics.promises import chips_promised, slices_text
 from sim.metrics.uses import OPERATOR_NAMES, Use
-from sim.processes.failures import Source
-from sim.processes.operations import simulate_operations
+from sim.scenario import Scenario
+from sim.studies.played import STRETCHES_MAX, first_stages, play_jobs
 from sim.trace import Stage, Trace
 from workloads.jobs.job_plan import JobPlan
 
 Row = dict[str, Any]
 US_PER_HOUR = 3_600_000_000
-STRETCHES_MAX = 20_000
-"""Stretches of cubes and stages of jobs that are kept for pictures of one point."""
 RECOVERY_STAGES = (
     Stage.DETECTING, Stage.EVICTING, Stage.WAITING, Stage.RECONFIGURING, Stage.PREFLIGHT, Stage.RESTORING
 )  # fmt: skip
@@ -75,31 +73,11 @@ class OperationsSample:
 
 def play_operations(setup: Setup, replication: int) -> tuple[JobPlan, Trace]:
     """The jobs of one replication and the log of what became of them."""
-    scenario, streams = setup.scenario, setup.streams(replication)
-    study = scenario.study.operations
+    study = setup.scenario.study.operations
     assert study is not None
     horizon_us = setup.log_window_us or seconds_to_us(study.horizon)
-    plan = plan_jobs(scenario, setup.pod, setup.fabric, streams, horizon_us)
-    sources: list[Source] = [*(Lives(mode, streams) for mode in setup.modes), *setup.logged(replication)]
-    trace = simulate_operations(
-        setup.pod,
-        setup.fabric,
-        plan.jobs,
-        sources,
-        health=setup.health,
-        repair=scenario.repair,
-        recovery=scenario.recovery,
-        checkpoint=scenario.checkpoint,
-        spares=scenario.spares,
-        queue=scenario.scheduling.queue,
-        placement=scenario.scheduling.placement,
-        defragmentation=scenario.scheduling.defragmentation,
-        others=scenario.failures.others,
-        maintenance=scenario.maintenance,
-        streams=streams,
-        horizon_us=horizon_us,
-    )
-    return plan, trace
+    plan = plan_jobs(setup.scenario, setup.pod, setup.fabric, setup.streams(replication), horizon_us)
+    return plan, play_jobs(setup, plan.jobs, replication, horizon_us)
 
 
 def sample_operations(setup: Setup, replication: int) -> OperationsSample:
@@ -121,7 +99,7 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
         left_out={rejected.reason: rejected.count for rejected in plan.rejected},
         months=months,
         stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
-        stages=tuple(_stages(trace)) if first else (),
+        stages=tuple(first_stages(trace)) if first else (),
         moments=moments_of(trace, STRETCHES_MAX) if first else None,
     )
 
@@ -145,13 +123,6 @@ def _promise_kept(setup: Setup, months: Sequence[MonthHeld]) -> float:
     if study is None or study.promise is None:
         return math.nan
     return share_of_months_kept(months, study.promise.time_share)
-
-
-def _stages(trace: Trace) -> Iterator[tuple[int, str, int, int]]:
-    for number, interval in enumerate(trace.stage_intervals()):
-        if number == STRETCHES_MAX:
-            return
-        yield interval.job, interval.stage.value, interval.start_us, interval.end_us
 
 
 def _measures(summary: OperationsSummary, trace: Trace, warmup_us: int) -> Iterator[tuple[str, float]]:
@@ -331,9 +302,7 @@ def _month_rows(setup: Setup, samples: Sequence[OperationsSample]) -> list[Row]:
     return rows
 
 
-def operations_count(setup: Setup) -> int:
-    """Replications of the study, 0 where it is not asked for; of a log of failures as many as there are shuffles."""
-    study, log = setup.scenario.study.operations, setup.scenario.failures.log
-    if study is None:
-        return 0
-    return study.replications if log is None else log.shuffles
+def operations_count(scenario: Scenario) -> int:
+    """Replications of the study; 0 where it is not asked for."""
+    study = scenario.study.operations
+    return 0 if study is None else replications_of(scenario, study.replications)

@@ -15,21 +15,23 @@ from enum import StrEnum
 
 from sim.build import Setup, build_setup, seconds_to_us
 from sim.condition import component_counts
-from sim.histories import ComponentKind, Lives, Outages
+from sim.histories import ComponentKind, Outages
+from sim.job_policies import NoCheckpoints
 from sim.metrics.intervals import Estimate
 from sim.metrics.promise_months import slice_demands
 from sim.metrics.replicas import ReplicaDemand, replicas_up
 from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import drained_cubes, outages_of_trace
 from sim.policies import why_no_closed_form
-from sim.processes.operations import simulate_operations
 from sim.scenario import Scenario
 from sim.scenario_parts import PodSection
+from sim.studies.played import play_jobs
 from sim.trace import Stage, Trace
 from topology.boxes import standard_box
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST, HOSTS_PER_CUBE, Pod, grid_nearest_cube
 from topology.shape import Shape
+from workloads.jobs.defragmentation import NoDefragmentation
 from workloads.jobs.job import Job, make_job
 
 
@@ -86,10 +88,15 @@ class PromisedSize:
         return math.gcd(*(max(1, demand.slice_chips // CHIPS_PER_CUBE) for demand in self.demands))
 
     def setup(self, fabric: Fabric, cubes: int) -> Setup:
-        """The parts of a machine of so many cubes, on the grid that is nearest to a cube."""
+        """The parts of a machine of so many cubes, on the grid that is nearest to a cube.
+
+        Slices have no work that could be saved, and each has its place: no checkpoints, nobody is moved to make room.
+        """
         grid = "x".join(map(str, grid_nearest_cube(cubes)))
         pod = PodSection(cubes=cubes, grid=grid, fabric=fabric)
-        return build_setup(self.scenario.model_copy(update={"pod": pod}))
+        scheduling = self.scenario.scheduling.model_copy(update={"defragmentation": NoDefragmentation()})
+        settings = {"pod": pod, "checkpoint": NoCheckpoints(), "scheduling": scheduling}
+        return build_setup(self.scenario.model_copy(update=settings))
 
 
 def sample_share_held(question: PromisedSize, fabric: Fabric, cubes: int, replication: int) -> float:
@@ -101,7 +108,7 @@ def sample_share_held(question: PromisedSize, fabric: Fabric, cubes: int, replic
     setup, horizon_us = question.setup(fabric, cubes), seconds_to_us(question.horizon_s)
     warmup_us = seconds_to_us(setup.scenario.run.warmup)
     if question.held is Held.RUNNING:
-        trace = _played(setup, replication, horizon_us, promised_jobs(question, setup, replication))
+        trace = play_jobs(setup, promised_jobs(question, setup, replication), replication, horizon_us)
         return share_all_running(trace, sum(question.slices.values()), warmup_us)
     outages = (
         setup.histories(replication, horizon_us) if question.is_drawn else _outages(setup, replication, horizon_us)
@@ -139,28 +146,8 @@ def share_all_running(trace: Trace, jobs: int, warmup_us: int = 0) -> float:
 
 def _outages(setup: Setup, replication: int, horizon_us: int) -> list[Outages]:
     """What is out when, on a machine that is played without jobs."""
-    trace = _played(setup, replication, horizon_us, [])
+    trace = play_jobs(setup, [], replication, horizon_us)
     return [*outages_of_trace(trace, component_counts(setup.pod), tuple(ComponentKind)), drained_cubes(trace)]
-
-
-def _played(setup: Setup, replication: int, horizon_us: int, jobs: list[Job]) -> Trace:
-    scenario, streams = setup.scenario, setup.streams(replication)
-    return simulate_operations(
-        setup.pod,
-        setup.fabric,
-        jobs,
-        [Lives(mode, streams) for mode in setup.modes],
-        health=setup.health,
-        repair=scenario.repair,
-        recovery=scenario.recovery,
-        spares=scenario.spares,
-        queue=scenario.scheduling.queue,
-        placement=scenario.scheduling.placement,
-        others=scenario.failures.others,
-        maintenance=scenario.maintenance,
-        streams=streams,
-        horizon_us=horizon_us,
-    )
 
 
 def fits_somewhere(question: PromisedSize, cubes: int) -> bool:

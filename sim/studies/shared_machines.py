@@ -16,7 +16,7 @@ from sim.scenario import Scenario
 from sim.scenario_parts import PodSection
 from sim.scenario_services import ServiceSection
 from sim.scenario_studies import MachineKind, SharedService
-from sim.studies.service_parts import calibrate
+from sim.studies.service_parts import Calibration
 from sim.studies.windows import WindowTask, steady_window
 from topology.errors import refuse
 from topology.fabric import Fabric
@@ -89,31 +89,32 @@ def curve_of_service(
     scenario: Scenario,
     service: SharedService,
     place: int,
+    own: Calibration | None,
     executor: Executor | None,
     advance: Callable[[int, str], None],
 ) -> ReplicaCurve:
     """What one replica serves in time over its rate, from the token kernel; flat where its rate is given.
 
-    Raises InputError where the limits of the service are never met.
+    `own`: what a replica of the service of `serving` with its name can do; None without one. Raises InputError where
+    the limits of the service are never met.
     """
     if service.replica_rate is not None:
         return flat_curve(service.replica_rate)
     known = service_of(scenario, service.name)
     assert known is not None, "the scenario was checked"
-    index, section = known
-    own = next(map_tasks(executor, calibrate, [(scenario, index, str(section.shape()))]))
-    advance(1, f"{service.name}: what a replica serves")
+    assert own is not None, "services are calibrated first"
     if not own.meets:
         what = f"no rate of requests meets the limits of {service.name} on {own.shape}"
         raise refuse(f"study.shared_pod.services.{place}.name", what, "write wider limits under its `slo`")
     tasks = [
         WindowTask(
-            service=index, rate_per_s=load * own.capacity_per_s, saturated_per_s=own.saturated_per_s, repetition=0
+            service=known[0], rate_per_s=load * own.capacity_per_s, saturated_per_s=own.saturated_per_s, repetition=0
         )
         for load in LOADS
     ]
     windows = map_tasks(executor, steady_window, [(scenario, task, 1) for task in tasks])
     points = [(task.rate_per_s, window.measures.tokens_in_time) for task, window in zip(tasks, windows, strict=True)]
+    advance(1, f"{service.name}: what a replica serves")
     return curve_of(own.capacity_per_s, points)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sim.build import Setup, seconds_to_us
 from sim.condition import component_counts
 from sim.executors import map_tasks
-from sim.histories import US_PER_S, Lives
+from sim.histories import US_PER_S
 from sim.job_plans import plan_jobs
 from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.ledger import job_ledgers
@@ -36,8 +36,9 @@ from sim.metrics.shared_pod import (
     training_chip_us,
 )
 from sim.metrics.uses import Use
-from sim.processes.failures import Source
-from sim.processes.operations import simulate_operations
+from sim.scenario import Scenario
+from sim.studies.played import play_jobs
+from sim.studies.serving import ServingOutcome
 from sim.studies.shared_machines import (
     SharedMachine,
     curve_of_service,
@@ -46,7 +47,7 @@ from sim.studies.shared_machines import (
     replicas_of,
 )
 from sim.studies.shared_pod_rows import rows_of_shared_pod
-from sim.trace import FULL_SPEED_PPM, Trace, Verb
+from sim.trace import FULL_SPEED_PPM, StageInterval, Trace, Verb
 from topology.pod import CHIPS_PER_CUBE
 from workloads.autoscaling import ReplicaCurve, served_in_time
 
@@ -82,32 +83,19 @@ def play_shared_pod(
 
     `base` is the setup of the scenario: its pod says how much training is asked for.
     """
-    setup, scenario = machine.setup, base.scenario
-    study, streams = scenario.study.shared_pod, base.streams(replication)
+    scenario, streams = base.scenario, base.streams(replication)
+    study = scenario.study.shared_pod
     assert study is not None
     horizon_us = seconds_to_us(study.horizon)
     training = list(plan_jobs(scenario, base.pod, base.fabric, streams, horizon_us).jobs) if scenario.jobs else []
     jobs, replicas = replicas_of(machine, curves, first_number=len(training))
-    sources: list[Source] = [*(Lives(mode, streams) for mode in setup.modes), *setup.logged(replication)]
-    trace = simulate_operations(
-        setup.pod,
-        setup.fabric,
+    trace = play_jobs(
+        machine.setup,
         sorted([*training, *jobs], key=lambda job: (job.arrival_us, job.id)),
-        sources,
-        health=setup.health,
-        repair=scenario.repair,
-        recovery=scenario.recovery,
-        checkpoint=scenario.checkpoint,
-        spares=scenario.spares,
-        queue=scenario.scheduling.queue,
-        placement=scenario.scheduling.placement,
-        defragmentation=scenario.scheduling.defragmentation,
-        others=scenario.failures.others,
-        maintenance=scenario.maintenance,
+        replication,
+        horizon_us,
         services={service.name: delays_of_service(scenario, service) for service in study.services},
         serving_cubes=machine.serving_cubes,
-        streams=streams,
-        horizon_us=horizon_us,
         check_invariants=checks,
     )
     return replicas, {job.id: job.chips for job in training}, trace
@@ -140,7 +128,7 @@ def sample_shared_pod(
         measures=measures,
         wait_s=wait_s,
         chip_us=chip_us_by_use(trace, warmup_us),
-        series=_series(machine, base, trace, found, replicas, training, warmup_us) if replication == 0 else {},
+        series=_series(machine, base, trace, stages, found, replicas, training) if replication == 0 else {},
     )
 
 
@@ -176,13 +164,13 @@ def _series(
     machine: SharedMachine,
     base: Setup,
     trace: Trace,
+    stages: Mapping[int, Sequence[StageInterval]],
     services: Sequence[ServiceOnPod],
     replicas: Sequence[ReplicaJob],
     training: Mapping[int, int],
-    warmup_us: int,
 ) -> dict[str, Floats]:
     """What the picture of a day shows, at regular looks; losses are counted from one look to the next."""
-    study, stages = base.scenario.study.shared_pod, stages_by_job(trace)
+    study, warmup_us = base.scenario.study.shared_pod, seconds_to_us(base.scenario.run.warmup)
     assert study is not None
     looks = np.arange(warmup_us, trace.horizon_us, LOOK_US, dtype=np.int64)
 
@@ -208,17 +196,29 @@ def _series(
     return found
 
 
+def curves_of_services(
+    scenario: Scenario, serving: ServingOutcome | None, executor: Executor | None, advance: Callable[[int, str], None]
+) -> tuple[ReplicaCurve, ...]:
+    """The curves of the services of the study, whatever the fabric; none where it is not asked for."""
+    study = scenario.study.shared_pod
+    own = {each.section.name: each.own for each in (serving.services if serving is not None else ())}
+    return tuple(
+        curve_of_service(scenario, service, place, own.get(service.name), executor, advance)
+        for place, service in enumerate(study.services if study is not None else ())
+    )
+
+
 def shared_pod_tables(
-    setup: Setup, executor: Executor | None, advance: Callable[[int, str], None], host_availability: float
+    setup: Setup,
+    curves: tuple[ReplicaCurve, ...],
+    executor: Executor | None,
+    advance: Callable[[int, str], None],
+    host_availability: float,
 ) -> dict[str, list[Row]]:
-    """Rows of all tables of the study at one sweep point; none where it is not asked for."""
+    """Rows of all tables of the study at one sweep point; none where it is not asked for. `curves`: of its services."""
     study = setup.scenario.study.shared_pod
     if study is None:
         return {}
-    curves = tuple(
-        curve_of_service(setup.scenario, service, place, executor, advance)
-        for place, service in enumerate(study.services)
-    )
     machines = machines_of(setup)
     tasks = [(machine, setup, curves, number) for machine in machines for number in range(study.replications)]
     samples: dict[str, list[SharedPodSample]] = {machine.kind: [] for machine in machines}

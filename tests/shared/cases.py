@@ -62,7 +62,7 @@ def parts(setup: Setup) -> tuple[dict[str, SharedMachine], tuple[ReplicaCurve, .
     study = setup.scenario.study.shared_pod
     assert study is not None
     curves = tuple(
-        curve_of_service(setup.scenario, one, place, None, lambda tasks, about: None)
+        curve_of_service(setup.scenario, one, place, None, None, lambda tasks, about: None)
         for place, one in enumerate(study.services)
     )
     return {machine.kind: machine for machine in machines_of(setup)}, curves
