@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -23,7 +22,7 @@ from sim.report.words import category_words, number, seconds
 from sim.scenario import Scenario
 from sim.simulation import Progress
 from sim.tables import Column, DType, TableSpec
-from sim.trials import Trial, Trials, mean_of, paired, single_point, with_settings
+from sim.trials import ToldTrials, Trial, mean_of, paired, single_point, with_settings
 from topology.errors import refuse
 from topology.fabric import Fabric
 
@@ -94,28 +93,25 @@ def break_even(
     Needs `study.delivered`; services, where there are some, are asked for the price of their tokens too. A sweep is
     asked at its first point. InputError where there is nothing to compare.
     """
-    base = single_point(scenario)
-    if base.study.delivered is None:
+    if scenario.study.delivered is None:
         raise refuse(scenario.name, "nothing tells what slices get", "add `study.delivered`")
     if scenario.pod.kind == "flat":
         raise refuse("pod.kind", "a flat machine has no light", "ask it of a pod of cubes")
+    base = single_point(scenario)
     light, wires = (with_settings(base, {"pod.fabric": fabric.value}) for fabric in _PAIR)
-    alone = {"serving": None, "study.availability": None, "study.operations": None, "study.worth": None, "jobs": None}
-    with ExitStack() as stack:
-        pool = stack.enter_context(open_executor(workers)) if executor is None else executor
-        done = _Count(progress, len(times_s) + 2)
-        trials = Trials(executor=pool, advance=done.inside)
-        whole = [done.after(trials.play(each)) for each in (light, wires)]
-        swept = []
-        for time_s in times_s:
-            settings = alone | {"recovery.circuits": f"{time_s!r} s"}
-            swept.append((time_s, done.after(trials.play(with_settings(light, settings)))))
-    rows = [row for time_s, trial in swept for row in _time_rows(time_s, trial, whole[1])]
+    alone = {"serving": None, "study.availability": None, "study.operations": None, "jobs": None}
+    with open_executor(workers, executor) as pool:
+        trials = ToldTrials(pool, progress, len(times_s) + len(_PAIR))
+        whole = [trials.play(each, _TOLD) for each in (light, wires)]
+        slowed = (with_settings(light, alone | {"recovery.circuits": f"{time_s!r} s"}) for time_s in times_s)
+        swept = [trials.play(each, _TOLD) for each in slowed]
+    rows = [row for time_s, trial in zip(times_s, swept, strict=True) for row in _time_rows(time_s, trial, whole[1])]
     rows.sort(key=lambda row: (row["slice_chips"], row["circuits_s"]))
     return BreakEven(scenario=scenario, times=TIMES.make(rows), prices=PRICES.make(list(_price_rows(*whole))))
 
 
 _PAIR = (Fabric.RECONFIGURABLE, Fabric.STATIC_ALIGNED)
+_TOLD = "light against wires"
 
 
 def _time_rows(time_s: float, light: Trial, wires: Trial) -> Iterator[dict[str, Any]]:
@@ -213,21 +209,3 @@ def _price_sentence(row: pd.Series) -> str:
         return f"{bought}: static wiring is cheaper even if light were free."
     than = "is cheaper already: light would have to cost" if factor < 1 else "becomes cheaper once light costs"
     return f"{bought}: static wiring {than} {number(factor)} times its price."
-
-
-class _Count:
-    """Progress over trials."""
-
-    def __init__(self, progress: Progress | None, trials: int) -> None:
-        self._progress, self._trials, self._done = progress, trials, 0
-
-    def after(self, trial: Trial) -> Trial:
-        """One more trial is done."""
-        self._done += 1
-        self.inside(0, "")
-        return trial
-
-    def inside(self, tasks: int, about: str) -> None:
-        """Something was done within a trial."""
-        if self._progress is not None:
-            self._progress(self._done, self._trials, "light against wires")

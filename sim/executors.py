@@ -36,12 +36,17 @@ def worker_count(workers: int | None) -> int:
 
 
 @contextmanager
-def open_executor(workers: int | None) -> Iterator[Executor | None]:
-    """A pool of processes, one per core by default; None for one worker, which means in this process.
+def open_executor(workers: int | None, given: Executor | None = None) -> Iterator[Executor | None]:
+    """The executor that is `given`, which stays open; else a pool of processes, one per core by default.
+
+    None for one worker, which means in this process.
 
     On Linux with Python 3.11 workers are forked, which costs 0.04 s instead of some seconds of imports; from 3.12 on,
     where forking beside threads warns, they come from a fork server.
     """
+    if given is not None:
+        yield given
+        return
     count = worker_count(workers)
     if count == 1:
         yield None

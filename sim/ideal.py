@@ -79,8 +79,7 @@ def _job_rows(scenario: Scenario, trials: Trials) -> list[Row]:
     study = scenario.study
     if study.delivered is None and study.operations is None:
         return []
-    settings = {"serving": None, "study.availability": None, "study.worth": None}
-    alone = with_settings(single_point(scenario), settings)
+    alone = with_settings(single_point(scenario), {"serving": None, "study.availability": None})
     measures = [_Measure(name="goodput", unit="1")] if study.operations is not None else []
     if study.delivered is not None:
         measures += [_Measure(name="delivered", unit="1", slice_chips=chips) for chips in study.delivered.slice_chips]
@@ -91,8 +90,8 @@ def _service_rows(scenario: Scenario, trials: Trials) -> list[Row]:
     """Seconds of a request and tokens in time, at the rates of the services as they are."""
     if scenario.serving is None:
         return []
-    alone = single_point(scenario)
-    alone = with_settings(alone, {"study.delivered": None, "study.operations": None, "study.worth": None, "jobs": None})
+    settings = {"study.delivered": None, "study.operations": None, "jobs": None}
+    alone = with_settings(single_point(scenario), settings)
     first = trials.play(alone)
     rates: dict[str, object] = {}
     for index, section in enumerate(scenario.serving.services):
@@ -160,10 +159,9 @@ def _interaction(base: Values, singles: Sequence[Values], together: Values) -> E
 
 
 def _place(trial: Trial, measure: _Measure) -> Row:
-    table = next(iter(trial.tables.values()))
     return {
         "fabric": trial.scenario.pod.fabric.value,
-        "host_availability": float(table["host_availability"].iloc[0]) if "host_availability" in table else math.nan,
+        "host_availability": trial.host_availability,
         "slice_chips": measure.slice_chips,
         "service": measure.service,
         "measure": measure.name,

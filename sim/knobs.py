@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sim.overrides import split_key
@@ -41,11 +40,9 @@ def turned(scenario: Scenario, knob: str) -> Scenario:
     if faults:
         raise InputError(faults)
     try:
-        return with_settings(scenario, settings)
+        return with_settings(scenario, settings, f"--knob {knob}")
     except AdviceError as advice:
         raise InputError([Fault(f"--knob {knob}", advice.what, advice.write)]) from None
-    except InputError as error:
-        raise InputError([replace(fault, where=f"--knob {knob}: {fault.where}") for fault in error.faults]) from None
 
 
 def _new_value(scenario: Scenario, key: str, text: str) -> object:

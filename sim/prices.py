@@ -1,8 +1,8 @@
 """What machines cost: the section `prices` of a scenario, and the cost of a pod by fabric.
 
 Published are shares only (optics under 5 % of capital and 3 % of power, optical links over 10 times the cost of
-electrical ones: Jouppi et al., ISCA 2023). Every price in money is an assumption of ours, held together with
-`ocs.economics`: an optical end is 1.2 % of a chip, a switch two chips.
+electrical ones: Jouppi et al., ISCA 2023). Every price in money is an assumption of ours: that of a chip, times what
+`ocs.economics` has for the others (an optical end is 1.2 % of a chip, a switch two chips); powers are from there too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from ocs.economics import OpticsFigures
 from sim.scenario_parts import Section
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_HOST, OPTICAL_ENDS_PER_CUBE, SWITCHES_PER_POD, AnyPod, FlatPod
@@ -24,29 +25,31 @@ UsdPerYear = Annotated[float, Unit("USD/year")]
 
 HOURS_PER_YEAR = 8_760.0
 S_PER_YEAR = 3600.0 * HOURS_PER_YEAR
+_OPTICS = OpticsFigures()
+_CHIP_USD = 10_000.0
 STATIC = (Fabric.STATIC_ALIGNED, Fabric.STATIC_CONTIGUOUS)
 
 
 class PricesSection(Section):
     """Prices of parts, power and people; capital is spread evenly over the life of the machine."""
 
-    chip: Usd = 10_000.0
+    chip: Usd = _CHIP_USD
     """A chip with its share of host, rack and copper."""
-    switch: Usd = 20_000.0
+    switch: Usd = _CHIP_USD * _OPTICS.switch_cost
     """An optical circuit switch."""
-    optical_end: Usd = 120.0
+    optical_end: Usd = _CHIP_USD * _OPTICS.optical_end_cost
     """Transceiver and circulator of one end of an optical link."""
-    fibre: Usd = 10.0
+    fibre: Usd = _CHIP_USD * _OPTICS.fibre_cost
     """One strand of fibre, one for each optical end."""
-    electrical_end: Usd = 12.0
+    electrical_end: Usd = _CHIP_USD * _OPTICS.optical_end_cost / 10
     """The same end of a cabled link between cubes, on static fabrics."""
-    chip_power: Watts = 170.0
+    chip_power: Watts = _OPTICS.chip_w
     """Mean power of a chip."""
-    host_power: Watts = 400.0
+    host_power: Watts = _OPTICS.host_w
     """Power of a host of four chips, with its fans and losses."""
-    switch_power: Watts = 108.0
+    switch_power: Watts = _OPTICS.switch_w
     """Power of a switch."""
-    optical_end_power: Watts = 4.0
+    optical_end_power: Watts = _OPTICS.optical_end_w
     """Power of one end of an optical link."""
     electrical_end_power: Watts = 0.0
     """Power of one end of a cabled link between cubes."""

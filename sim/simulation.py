@@ -9,7 +9,6 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -148,8 +147,7 @@ def _run(
     points = expand(scenario)
     counter = _Counter(progress, _tasks_of(points))
     load_compiler()
-    with ExitStack() as stack:
-        pool = stack.enter_context(open_executor(workers)) if executor is None else executor
+    with open_executor(workers, executor) as pool:
         runner = PointRunner(executor=pool, advance=counter.advance)
         results = _run_points(points, runner, folder)
         removed = ideal_table(points, pool, counter.advance) if ideal else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -90,8 +89,7 @@ def size_by_simulation(
         horizon_s=_quantity("horizon", horizon, Unit("s", open_ends=True)),
     )
     share = _quantity("time_share", time_share, SHARE)
-    with ExitStack() as stack:
-        pool = stack.enter_context(open_executor(workers)) if executor is None else executor
+    with open_executor(workers, executor) as pool:
         search = _Search(question, share, replications, level, most, pool, progress)
         rows = [_row(question, fabric, share, search.least(fabric), replications) for fabric in map(Fabric, fabrics)]
     return SIZES.make(rows)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from sim.build import build_setup
 from sim.metrics.intervals import Estimate, mean_estimate
 from sim.overrides import split_key, with_value, without
 from sim.points import Advance, PointRunner
@@ -30,9 +29,13 @@ UNMEASURED = (
     "study.promise",
     "study.passes",
     "study.shared_pod",
+    "study.fleet",
     "study.large_job",
+    "study.worth",
     "study.operations.promise",
     "serving.load_curve",
+    "serving.disturbance",
+    "serving.effects",
     "expect",
 )
 """Parts of a scenario that a trial leaves out: they say nothing of what is compared."""
@@ -43,6 +46,7 @@ class Trial:
     """What one trial measured."""
 
     scenario: Scenario
+    host_availability: float
     tables: Mapping[str, pd.DataFrame]
     cost: MachineCost
 
@@ -114,19 +118,24 @@ def log_ratio(changed: float, base: float) -> float:
     return math.log(changed / base) if changed > 0 and base > 0 else math.nan
 
 
-def with_settings(scenario: Scenario, settings: Mapping[str, object]) -> Scenario:
-    """The scenario with values at keys (None takes a key out); InputError where a key or a value is wrong."""
-    document = Document(scenario.name, scenario.model_dump(mode="json", exclude_unset=True))
+def with_settings(scenario: Scenario, settings: Mapping[str, object], place: str | None = None) -> Scenario:
+    """The scenario with values at keys (None takes a key out); InputError where a key or a value is wrong.
+
+    `place`: where the settings were written, for faults; the keys themselves where it is None.
+    """
+    document = Document(place or scenario.name, scenario.model_dump(mode="json", exclude_unset=True))
     for key, value in settings.items():
         path = split_key(key)
-        document = without(document, path, key) if value is None else with_value(document, path, value, key)
+        document = without(document, path, key) if value is None else with_value(document, path, value, place or key)
     return scenario_of(document)
 
 
 def single_point(scenario: Scenario) -> Scenario:
-    """The first point of a scenario, without what a trial leaves out."""
+    """The first point of a scenario, without what a trial leaves out, and without jobs that nobody asks about then."""
     data = scenario.model_dump(mode="json", exclude_unset=True)
     data.pop("sweep", None)
+    if scenario.study.operations is None:
+        data.pop("jobs", None)
     for key in UNMEASURED:
         here = data
         *above, last = key.split(".")
@@ -134,6 +143,31 @@ def single_point(scenario: Scenario) -> Scenario:
             here = (here.get(part) if isinstance(here, dict) else None) or {}
         here.pop(last, None)
     return scenario_of(Document(scenario.name, data))
+
+
+class ToldTrials:
+    """Trials that tell how many of them have been played, and which one is."""
+
+    def __init__(
+        self, executor: Executor | None, progress: Callable[[int, int, str], None] | None, trials: int
+    ) -> None:
+        """`progress` is called with trials played, `trials` in all, and what is being played."""
+        self._trials = Trials(executor=executor, advance=self._inside)
+        self._progress, self._count, self._done, self._name = progress, trials, 0, ""
+
+    def play(self, scenario: Scenario, name: str) -> Trial:
+        """The trial of a scenario, told under a name."""
+        self._name = name
+        self._inside(0, "")
+        trial = self._trials.play(scenario)
+        self._done += 1
+        self._inside(0, "")
+        return trial
+
+    def _inside(self, tasks: int, about: str) -> None:
+        """Some tasks of the present trial are done."""
+        if self._progress is not None:
+            self._progress(self._done, self._count, self._name)
 
 
 @dataclass(kw_only=True)
@@ -154,7 +188,10 @@ class Trials:
         key = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
         if key not in self._found:
             (result,) = self._runner.run_group([Point(index=0, settings={}, scenario=scenario)])
-            setup = build_setup(scenario)
-            cost = machine_cost(scenario.prices, setup.pod, setup.fabric, scenario.repair.crews)
-            self._found[key] = Trial(scenario=scenario, tables=result.tables, cost=cost)
+            self._found[key] = Trial(
+                scenario=scenario,
+                host_availability=float(result.values["host_availability"]),
+                tables=result.tables,
+                cost=machine_cost(scenario.prices, scenario.pod.build(), scenario.pod.fabric, scenario.repair.crews),
+            )
         return self._found[key]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -24,7 +23,7 @@ from sim.report.words import count_words, number, percent
 from sim.scenario import Scenario
 from sim.simulation import Progress
 from sim.tables import Column, DType, TableSpec
-from sim.trials import Trial, Trials, Values, mean_of, paired, single_point
+from sim.trials import ToldTrials, Trial, Values, mean_of, paired, single_point
 from topology.errors import refuse
 
 CAPACITY_ERROR = 0.01
@@ -105,21 +104,19 @@ def worth(
     wrong, or the scenario measures neither `delivered` nor services.
     """
     named = _named(scenario, knobs)
-    base = single_point(scenario)
-    changed = {name: turned(base, text) for name, text in named.items()}
-    if base.serving is None and base.study.delivered is None:
+    if scenario.serving is None and scenario.study.delivered is None:
         what = "the scenario measures nothing that a knob could change"
         raise refuse(scenario.name, what, "add `study.delivered` or `serving`")
-    with ExitStack() as stack:
-        pool = stack.enter_context(open_executor(workers)) if executor is None else executor
-        told = _Told(progress, 1 + len(changed))
-        trials = Trials(executor=pool, advance=told.advance)
-        before = trials.play(base)
+    base = single_point(scenario)
+    changed = {name: turned(base, text) for name, text in named.items()}
+    with open_executor(workers, executor) as pool:
+        trials = ToldTrials(pool, progress, 1 + len(changed))
+        before = trials.play(base, "as it is")
         chips = max(before.delivered_sizes, default=None)
-        rows: list[dict[str, Any]] = []
-        for name, other in changed.items():
-            told.next(name)
-            rows.append({"knob": name, "turned": named[name]} | _changes(before, trials.play(other), chips))
+        rows = [
+            {"knob": name, "turned": named[name]} | _changes(before, trials.play(other, name), chips)
+            for name, other in changed.items()
+        ]
     rows.sort(key=lambda row: -abs(float(row["change"])))
     return Worth(scenario=scenario, table=WORTH.make(rows), base=_base(before, chips), slice_chips=chips)
 
@@ -207,20 +204,3 @@ def _signed(change: float) -> str:
 def _ordinal(place: int) -> str:
     words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
     return words[place - 1] if place <= len(words) else f"number {place}"
-
-
-class _Told:
-    """Progress over trials: how many have been played, and which is."""
-
-    def __init__(self, progress: Progress | None, trials: int) -> None:
-        self._progress, self._trials, self._done, self._name = progress, trials, 0, "as it is"
-
-    def next(self, name: str) -> None:
-        """The trial before is done; this one begins."""
-        self._done, self._name = self._done + 1, name
-        self.advance(0, "")
-
-    def advance(self, tasks: int, about: str) -> None:
-        """Some tasks of the present trial are done."""
-        if self._progress is not None:
-            self._progress(self._done, self._trials, self._name)

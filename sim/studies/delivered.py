@@ -24,7 +24,7 @@ from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
 from sim.processes.delivered import simulate_delivered
 from sim.scenario import Scenario
-from sim.studies.played import first_stages, sources_of
+from sim.studies.job_plays import first_stages, sources_of
 from sim.trace import Stage, Trace
 
 Row = dict[str, Any]

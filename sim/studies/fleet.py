@@ -23,7 +23,7 @@ from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.ledger import job_ledgers
 from sim.metrics.measure_rows import rows_of_measures
 from sim.metrics.uses import Use
-from sim.studies.played import play_jobs
+from sim.studies.job_plays import play_jobs
 from sim.trace import Trace
 from workloads.jobs.fleet import placed_on_pods
 from workloads.jobs.job import Job

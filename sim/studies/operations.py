@@ -27,7 +27,7 @@ from sim.metrics.promise_months import MonthHeld, months_held, share_of_months_k
 from sim.metrics.promises import chips_promised, slices_text
 from sim.metrics.uses import OPERATOR_NAMES, Use
 from sim.scenario import Scenario
-from sim.studies.played import STRETCHES_MAX, first_stages, play_jobs
+from sim.studies.job_plays import STRETCHES_MAX, first_stages, play_jobs
 from sim.trace import Stage, Trace
 from workloads.jobs.job_plan import JobPlan
 

@@ -25,7 +25,7 @@ from sim.metrics.trace_outages import drained_cubes, outages_of_trace
 from sim.policies import why_no_closed_form
 from sim.scenario import Scenario
 from sim.scenario_parts import PodSection
-from sim.studies.played import play_jobs
+from sim.studies.job_plays import play_jobs
 from sim.trace import Stage, Trace
 from topology.boxes import standard_box
 from topology.fabric import Fabric
@@ -203,9 +203,9 @@ def least_by_halving(
         else:
             falls, before = 0, share_of(start * unit).value
             while falls < 2:
-                low, high, step = high, high + step, 2 * step
-                if high > last:
+                if high == last:
                     return None
+                low, high, step = high, min(high + step, last), 2 * step
                 found = share_of(high * unit)
                 if keeps(found):
                     break

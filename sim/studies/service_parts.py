@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sim.own_catalogue import Catalogue
 from sim.scenario import Scenario
@@ -71,23 +72,10 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
     if blocks < blocks_for(section.longest_reserved_tokens):
         return None
     rule = section.batching_rule()
-    costs = replica_pass_costs(
-        model,
-        chip,
-        network,
-        layout=section.layout,
-        prefill_layout=section.prefill_layout,
-        attention=section.attention,
-        weights=section.weights,
-        kv=section.kv,
-        max_batch=rule.max_batch,
-        max_tokens=max(4096, 2 * longest),
-        naive_attention=section.scores == "in_memory",
-    )
-    draft = section.speculation and replica_pass_costs(
-        known.models[section.speculation.draft],
-        chip,
-        network,
+    pass_costs = partial(
+        replica_pass_costs,
+        chip=chip,
+        network=network,
         layout=section.layout,
         attention=section.attention,
         weights=section.weights,
@@ -95,6 +83,8 @@ def service_config(scenario: Scenario, section: ServiceSection, shape: Shape, re
         max_batch=rule.max_batch,
         max_tokens=max(4096, 2 * longest),
     )
+    costs = pass_costs(model, prefill_layout=section.prefill_layout, naive_attention=section.scores == "in_memory")
+    draft = section.speculation and pass_costs(known.models[section.speculation.draft])
     apart = section.disaggregated_rule(costs, model.layers, replicas, section.link_of(shape, chip) or math.inf, blocks)
     return ServiceConfig(
         costs=costs,

@@ -37,7 +37,7 @@ from sim.metrics.shared_pod import (
 )
 from sim.metrics.uses import Use
 from sim.scenario import Scenario
-from sim.studies.played import play_jobs
+from sim.studies.job_plays import play_jobs
 from sim.studies.serving import ServingOutcome
 from sim.studies.shared_machines import (
     SharedMachine,

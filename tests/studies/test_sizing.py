@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from sim.cli import command_status
 from sim.closed_forms import CubeOdds, cubes_for_promise
@@ -187,9 +187,10 @@ def test_drained_cubes_are_out() -> None:
     unit=st.sampled_from([1, 2, 16]),
     wide=st.floats(0, 0.1),
 )
+@example(steps=[0.0] * 8 + [0.75], hint=1, unit=16, wide=0.0)
 def test_the_search_finds_the_least(steps: list[float], hint: int, unit: int, wide: float) -> None:
     """Goal: halving gives the least of each kind, from wherever it begins. Method: shares that never fall, against
-    looking at every size in turn."""
+    looking at every size in turn; the example's least lies beyond the last step that is whole."""
     reached = np.minimum(np.cumsum(steps), 1.0)
 
     def share_of(cubes: int) -> Estimate:

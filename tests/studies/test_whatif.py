@@ -12,7 +12,7 @@ from sim.cli import command_status
 from sim.knobs import present_value, turned
 from sim.prices import HOURS_PER_YEAR, machine_cost
 from sim.report.ideal_words import ideal_html, ideal_text
-from sim.scenario import Scenario
+from sim.scenario import Scenario, load_scenario
 from sim.simulation import run
 from sim.trials import paired, single_point
 from sim.worths import worth
@@ -141,6 +141,27 @@ def test_causes_against_the_ledger(machine: Scenario) -> None:
     assert table.loc["interaction", "value"] <= 0
     assert "restoring" in ideal_text(result.tables)
     assert len(ideal_html(result.tables).rows) == len(table) + 1
+
+
+def test_a_knob_that_is_wrong_is_told_once(machine: Scenario) -> None:
+    """Goal: where, what, what to write, each once. Method: a key that is none, and a value that clashes with others."""
+    with pytest.raises(InputError) as caught:
+        turned(machine, "nonsense=1")
+    assert str(caught.value).startswith("--knob nonsense=1: nonsense: unknown key `nonsense`; write one of name,")
+    with pytest.raises(InputError, match=r"^--knob pod.grid=5x5x5: pod.grid: a grid of 5x5x5 does not hold"):
+        turned(machine, "pod.grid=5x5x5")
+
+
+@pytest.mark.parametrize("name", ["shared_pod", "three_layers", "retry_storm"])
+def test_a_trial_leaves_out_what_says_nothing_of_it(name: str) -> None:
+    """Goal: services are asked alone where other studies share their scenario. Method: shipped ones with effects, a
+    slowdown, a shared pod and its jobs become one point without; who asks neither of them is told so."""
+    alone = single_point(load_scenario(name))
+    assert alone.serving is not None
+    assert (alone.serving.effects, alone.serving.disturbance, alone.study.shared_pod, alone.jobs) == (None,) * 4
+    assert not alone.sweep
+    with pytest.raises(InputError, match="nothing that a knob could change"):
+        worth(load_scenario("airesim_default"), ["run.seed=2"], workers=1)
 
 
 @pytest.mark.slow
