@@ -229,7 +229,7 @@ class Machine:
     def _take(
         self, job: int, hosts: Sequence[int], cubes: tuple[int, ...], shape: Shape | None, chips_per_host: int
     ) -> None:
-        placed = Placed(len(self.placements), job, cubes, tuple(hosts), chips_per_host)
+        placed = Placed(len(self.placements), job, cubes, tuple(hosts), chips_per_host, shape)
         holding = Holding(placed, shape)
         assert self._drained.isdisjoint(holding.cubes), f"a host of {hosts} is drained"
         self._occupancy.take(holding)

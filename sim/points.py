@@ -16,6 +16,7 @@ from sim.executors import map_tasks
 from sim.histories import ComponentKind
 from sim.metrics.availability import expected_share, stacked
 from sim.metrics.intervals import Estimate
+from sim.metrics.pod_story import story_rows
 from sim.metrics.replicas import ReplicaTimes, stacked_replicas
 from sim.run_tables import make_table
 from sim.scenario import Point, Scenario, asks_passes_alone
@@ -193,6 +194,7 @@ def _point_result(
         estimate = delivered_estimate(own, expected.get(chips))
         rows["availability"].append(estimate_row(setup, chips, "delivered", estimate, host))
         rows["chip_hours"] += chip_hour_rows(setup, chips, own, host)
+        rows |= _story(setup, chips, own[0], host)
         rows["replications"] += delivered_replications(setup, chips, own, host)
     if serving is not None:
         replicas = _replicas(setup, samples)
@@ -211,6 +213,14 @@ def _point_result(
     stages = [[chips, *stage] for chips, own in delivered.items() for stage in own[0].stages] + stages
     values = {"host_availability": host, "failure_draws": draws, "stages": stages}
     return PointResult(index=point.index, tables=tables, values=values)
+
+
+def _story(setup: Setup, chips: int, first: DeliveredSample, host_availability: float) -> dict[str, list[Row]]:
+    """What the replay shows, of the one size that it shows."""
+    if first.story is None:
+        return {}
+    place = {"fabric": setup.fabric.value, "host_availability": host_availability}
+    return {name: [place | row for row in rows] for name, rows in story_rows(first.story, chips).items()}
 
 
 def _expected(setup: Setup, samples: Sequence[AvailabilitySample]) -> dict[int, Estimate]:

@@ -61,7 +61,10 @@ class Result:
         return Plots(self.tables, self.context)
 
     def replay(self) -> Replay:
-        """The pod in operation, played back: HTML that a notebook shows (empty without `study.operations`)."""
+        """The pod played back, and the light of its slices: HTML that a notebook shows.
+
+        The pod in operation, else slices of one size of `study.delivered`; empty where the run has neither.
+        """
         from sim.report.replay import Replay, replay_html
         from sim.report.variants import variants_of
 

@@ -11,6 +11,7 @@ from sim.fleet_tables import FLEET, FLEET_PODS
 from sim.flow_tables import FLOW_SPECS
 from sim.load_tables import DISTURBANCE, LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.pass_tables import ERRORS_OF_TIMES, MEASURED_TIMES, PASSES
+from sim.replay_tables import REPLAY_SPECS
 from sim.shared_tables import SHARED_SPECS
 from sim.table_columns import BETTER, CHIPS, CHIPS_OR_NONE, FABRIC, HIGH, HOST, IN_UNIT, LOW, MEASURE, UNIT, VALUE
 from sim.tables import Column, DType, TableSpec, text_of_setting
@@ -270,19 +271,6 @@ RECOVERY_STAGES = TableSpec(
         Column("share", DType.FLOAT, "1", "share of all time of recovery"),
     ),
 )
-CUBE_STORY = TableSpec(
-    "cube_story",
-    "stretch of time of one cube in the first replication; free time is left out",
-    (
-        FABRIC,
-        HOST,
-        Column("cube", DType.INT, "", "number of the cube (of a flat machine: of its sixteen hosts)"),
-        Column("what", DType.TEXT, "", "stage of the job that holds it; shared by small jobs; unusable; drained"),
-        Column("job", DType.INT, "", "number of that job; -1 where there is none, or several"),
-        Column("start_s", DType.FLOAT, "s", "from the start of the run"),
-        Column("end_s", DType.FLOAT, "s", "end of the stretch"),
-    ),
-)
 PROMISE_MONTHS = TableSpec(
     "promise_months",
     "fabric, host availability and month of a pod in operation with a promise",
@@ -344,7 +332,7 @@ SPECS = {
         JOB_PROFILES,
         FAILURES_FELT,
         RECOVERY_STAGES,
-        CUBE_STORY,
+        *REPLAY_SPECS,
         PROMISE_MONTHS,
         LARGE_JOB,
         *SHARED_SPECS,

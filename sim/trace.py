@@ -30,6 +30,7 @@ import pandas as pd
 from sim.tables import Column, DType, TableSpec
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_HOST
+from topology.shape import Shape
 
 FULL_SPEED_PPM = 1_000_000
 
@@ -89,13 +90,15 @@ Row = tuple[int, str, str, int, int, str, int]
 
 
 class Placed(NamedTuple):
-    """What one placement took: `chips_per_host` chips on each of `hosts`; `cubes` in order along x, y, z, or none."""
+    """What one placement took: `chips_per_host` chips on each of `hosts`; `cubes` in order along x, y, z of `shape`,
+    or none."""
 
     number: int
     job: int
     cubes: tuple[int, ...]
     hosts: tuple[int, ...]
     chips_per_host: int
+    shape: Shape | None = None
 
 
 class StageInterval(NamedTuple):

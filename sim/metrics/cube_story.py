@@ -6,7 +6,6 @@ For pictures (one row per cube). Hosts of a flat machine are taken sixteen at a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from sim.histories import ComponentKind
@@ -54,15 +53,12 @@ class _Cube:
 
 
 def cube_stretches(trace: Trace, most: int) -> Iterator[CubeStretch]:
-    """Stretches of all cubes in order of their ends, at most `most` of them."""
-    return islice(_stretches(trace), most)
-
-
-def _stretches(trace: Trace) -> Iterator[CubeStretch]:
+    """Stretches of all cubes in order of their ends. Once there are `most` of them all end, and the story with them."""
     cubes = [_Cube() for _ in range(-(-trace.hosts // HOSTS_PER_CUBE))]
     stages: dict[int, str] = {}
     small: dict[int, None] = {}
     held: dict[int, tuple[int, ...]] = {}
+    found, end_us = 0, trace.horizon_us
     for time_us, verb, kind, component, job, stage, value in trace.rows:
         hit: tuple[int, ...] = ()
         if verb in (Verb.FAIL, Verb.REPAIR):
@@ -87,8 +83,14 @@ def _stretches(trace: Trace) -> Iterator[CubeStretch]:
         elif verb == Verb.STAGE:
             stages[job] = Stage.RUNNING.value if stage == Stage.CHECKPOINTING else stage
             hit = held.get(job, ())
-        yield from _closed(cubes, hit, stages, small, time_us)
-    yield from _closed(cubes, tuple(range(len(cubes))), stages, small, trace.horizon_us, last=True)
+        if hit:
+            for stretch in _closed(cubes, hit, stages, small, time_us):
+                found += 1
+                yield stretch
+            if found >= most:
+                end_us = time_us
+                break
+    yield from _closed(cubes, tuple(range(len(cubes))), stages, small, end_us, last=True)
 
 
 def _closed(

@@ -49,7 +49,7 @@ class PodMoments(NamedTuple):
 def moments_of(trace: Trace, most: int) -> PodMoments:
     """At most the first `most` of each kind."""
     return PodMoments(
-        tuple(_moments(trace)[:most]), tuple(_switch_stretches(trace)[:most]), tuple(_circuit_counts(trace)[:most])
+        tuple(_moments(trace)[:most]), tuple(switch_stretches(trace)[:most]), tuple(_circuit_counts(trace)[:most])
     )
 
 
@@ -69,7 +69,7 @@ def _moments(trace: Trace) -> list[Moment]:
     return found
 
 
-def _switch_stretches(trace: Trace) -> list[SwitchStretch]:
+def switch_stretches(trace: Trace) -> list[SwitchStretch]:
     """Stretches of all switches in order of their ends; those still open end with the horizon."""
     found: list[SwitchStretch] = []
     open_now: dict[int, tuple[str, int]] = {}

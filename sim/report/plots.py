@@ -186,6 +186,7 @@ def pictures_of(tables: Tables) -> list[str]:
     """Names of the pictures for which the run has a table with something to draw."""
     names = [name for name, (table, _, _) in DRAWINGS.items() if not is_absent(tables, table)]
     has_picture: dict[str, Callable[[], bool]] = {
+        "cubes": lambda: not is_absent(tables, "operations"),  # of other runs the replay alone shows them
         "wait": lambda: load_key(tables["operations"]) is not None,
         "promise": lambda: bool(tables["promise"]["cubes"].notna().any()),
         "models": lambda: has_several(tables, "model"),

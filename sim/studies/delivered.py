@@ -20,9 +20,11 @@ from sim.metrics.intervals import Estimate, mean_estimate, summed
 from sim.metrics.jobs import delivered_share
 from sim.metrics.ledger import job_ledgers
 from sim.metrics.operations import BlastRadius, blast_radius, recovery_us_by_stage
+from sim.metrics.pod_story import PodStory, story_of
 from sim.metrics.segments import segments_of
 from sim.metrics.trace_outages import outages_of_trace
-from sim.processes.delivered import simulate_delivered
+from sim.processes.delivered import jobs_in_demand, simulate_delivered
+from sim.replay_tables import STRETCHES_MAX
 from sim.scenario import Scenario
 from sim.studies.job_plays import first_stages, sources_of
 from sim.trace import Stage, Trace
@@ -36,7 +38,8 @@ class DeliveredSample:
     """One replication at one slice size: `delivered` and `expected` on the same path, chip-microseconds by use.
 
     `blast`: what failures of each kind hit; `recovery_us`: time of all recoveries by stage.
-    `stages` of the first replication are for the timeline (`first_stages`).
+    `stages` of the first replication are for the timeline (`first_stages`), and `story`, of one slice size (see
+    `replayed_size`), for the replay.
     """
 
     replication: int
@@ -46,6 +49,7 @@ class DeliveredSample:
     blast: Mapping[str, BlastRadius]
     recovery_us: Mapping[Stage, int]
     stages: tuple[tuple[int, str, int, int], ...] = ()
+    story: PodStory | None = None
 
 
 def play(setup: Setup, slice_chips: int, replication: int, horizon_us: int, *, jobs: int | None = None) -> Trace:
@@ -74,6 +78,7 @@ def sample_delivered(setup: Setup, slice_chips: int, replication: int) -> Delive
     trace = play(setup, slice_chips, replication, horizon_us)
     outages = outages_of_trace(trace, component_counts(setup.pod), setup.kinds)
     segments = segments_of(setup.pod, outages, horizon_us, from_us=warmup_us)
+    first = replication == 0
     expected = float(time_at_capacity(segments, setup.pod, setup.fabric, slice_chips).samples[0])
     return DeliveredSample(
         replication=replication,
@@ -82,7 +87,8 @@ def sample_delivered(setup: Setup, slice_chips: int, replication: int) -> Delive
         chip_us={use.value: chip_us for use, chip_us in chip_us_by_use(trace, warmup_us).items()},
         blast=blast_radius(trace, job_ledgers(trace, warmup_us), warmup_us),
         recovery_us=recovery_us_by_stage(trace, warmup_us),
-        stages=tuple(first_stages(trace)) if replication == 0 else (),
+        stages=tuple(first_stages(trace)) if first else (),
+        story=story_of(trace, STRETCHES_MAX) if first and slice_chips == replayed_size(setup) else None,
     )
 
 
@@ -124,6 +130,18 @@ def delivered_count(scenario: Scenario) -> int:
     """Replications of the study; 0 where it is not asked for."""
     study = scenario.study.delivered
     return 0 if study is None else replications_of(scenario, study.replications)
+
+
+def replayed_size(setup: Setup) -> int | None:
+    """The slice size that the replay shows: the largest of which the pod has room for two, else the smallest.
+
+    None where there is nothing to replay, and beside a pod in operation, which is replayed instead.
+    """
+    sizes = delivered_sizes(setup.scenario)
+    if not sizes or setup.scenario.study.operations is not None:
+        return None
+    several = [chips for chips in sizes if jobs_in_demand(setup.pod, chips) > 1]
+    return max(several, default=min(sizes))
 
 
 def logged_hosts_up(setup: Setup) -> float:

@@ -9,12 +9,10 @@ from sim.build import Setup
 from sim.histories import Lives
 from sim.processes.failures import Source
 from sim.processes.operations import ReplicaDelays, simulate_operations
+from sim.replay_tables import STRETCHES_MAX
 from sim.streams import Streams
 from sim.trace import Trace
 from workloads.jobs.job import Job
-
-STRETCHES_MAX = 20_000
-"""Stretches of cubes and stages of jobs that are kept for pictures and the timeline of one run."""
 
 
 def sources_of(setup: Setup, replication: int, streams: Streams) -> list[Source]:

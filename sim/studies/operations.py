@@ -16,18 +16,19 @@ from sim.failure_log_formats import EPOCH
 from sim.histories import US_PER_S
 from sim.job_plans import plan_jobs
 from sim.measure_names import OPERATIONS_MEASURES
-from sim.metrics.cube_story import CubeStretch, cube_stretches
 from sim.metrics.intervals import mean_estimate
 from sim.metrics.ledger import JobLedger, job_ledgers
 from sim.metrics.measure_rows import rows_of_measures
 from sim.metrics.operations import BlastRadius, OperationsSummary, blast_radius, recovery_us_by_stage, summary_of
 from sim.metrics.pod_moments import PodMoments, moments_of
+from sim.metrics.pod_story import PodStory, story_of, story_rows
 from sim.metrics.profiles import ProfileCounts, profile_counts, profile_rows
 from sim.metrics.promise_months import MonthHeld, months_held, share_of_months_kept, slice_demands
 from sim.metrics.promises import chips_promised, slices_text
 from sim.metrics.uses import OPERATOR_NAMES, Use
+from sim.replay_tables import STRETCHES_MAX
 from sim.scenario import Scenario
-from sim.studies.job_plays import STRETCHES_MAX, first_stages, play_jobs
+from sim.studies.job_plays import first_stages, play_jobs
 from sim.trace import Stage, Trace
 from workloads.jobs.job_plan import JobPlan
 
@@ -53,7 +54,7 @@ class SizeCounts(NamedTuple):
 class OperationsSample:
     """One replication: measures by name, chip-microseconds by use, jobs by size and by profile, failures by kind.
 
-    `recovery_us` is by stage. `left_out` counts the jobs of a log that never reach the pod, by reason. `stretches`,
+    `recovery_us` is by stage. `left_out` counts the jobs of a log that never reach the pod, by reason. `story`,
     `stages` and `moments` of the first replication are for pictures and the timeline, at most `STRETCHES_MAX` each.
     """
 
@@ -66,7 +67,7 @@ class OperationsSample:
     left_out: Mapping[str, int]
     profiles: Mapping[str, ProfileCounts]
     months: tuple[MonthHeld, ...] = ()
-    stretches: tuple[CubeStretch, ...] = ()
+    story: PodStory | None = None
     stages: tuple[tuple[int, str, int, int], ...] = ()
     moments: PodMoments | None = None
 
@@ -98,7 +99,7 @@ def sample_operations(setup: Setup, replication: int) -> OperationsSample:
         profiles=profile_counts(plan.jobs, ledgers, trace, warmup_us),
         left_out={rejected.reason: rejected.count for rejected in plan.rejected},
         months=months,
-        stretches=tuple(cube_stretches(trace, STRETCHES_MAX)) if first else (),
+        story=story_of(trace, STRETCHES_MAX) if first else None,
         stages=tuple(first_stages(trace)) if first else (),
         moments=moments_of(trace, STRETCHES_MAX) if first else None,
     )
@@ -179,10 +180,11 @@ def operations_rows(
         "job_profiles": profile_rows([sample.profiles for sample in samples]),
         "failures_felt": _failure_rows(samples),
         "recovery_stages": _recovery_rows(samples),
-        "cube_story": _story_rows(samples[0]),
         "promise_months": _month_rows(setup, samples),
         "replications": _replication_rows(samples),
     }
+    if samples[0].story is not None:
+        tables |= story_rows(samples[0].story, None)
     return {name: [place | row for row in rows] for name, rows in tables.items()}
 
 
@@ -251,19 +253,6 @@ def _recovery_rows(samples: Sequence[OperationsSample]) -> list[Row]:
             "share": spent_us / whole if whole else 0.0,
         }
         for stage, spent_us in spent.items()
-    ]
-
-
-def _story_rows(sample: OperationsSample) -> list[Row]:
-    return [
-        {
-            "cube": stretch.cube,
-            "what": stretch.what,
-            "job": stretch.job,
-            "start_s": stretch.start_us / US_PER_S,
-            "end_s": stretch.end_us / US_PER_S,
-        }
-        for stretch in sample.stretches
     ]
 
 
