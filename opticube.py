@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from sim import Result, check_placement_policy, check_queue_policy, load, run, size_by_simulation, sweep, worth
+from sim import (
+    Result,
+    check_placement_policy,
+    check_queue_policy,
+    compare_policies,
+    load,
+    run,
+    size_by_simulation,
+    sweep,
+    worth,
+)
 
 __all__ = [
     "Result",
     "check_placement_policy",
     "check_queue_policy",
+    "compare_policies",
     "load",
     "run",
     "size_by_simulation",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sim.conformance import check_placement_policy as check_placement_policy
     from sim.conformance import check_queue_policy as check_queue_policy
+    from sim.own_policies import compare_policies as compare_policies
     from sim.result import Result as Result
     from sim.simulation import load as load
     from sim.simulation import run as run
@@ -26,11 +27,13 @@ _HOME = {
     "Result": "sim.result",
     "check_placement_policy": "sim.conformance",
     "check_queue_policy": "sim.conformance",
+    "compare_policies": "sim.own_policies",
 }
 __all__ = [
     "Result",
     "check_placement_policy",
     "check_queue_policy",
+    "compare_policies",
     "load",
     "run",
     "size_by_simulation",

@@ -1,0 +1,32 @@
+"""Every example of the pages runs as it stands and prints the numbers that the pages print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, Reader
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in; pictures are left out, other tests draw them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sim.report.write.write_report", lambda *arguments, **options: None)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_newcomer_gets_to_her_own_log(desk: Path) -> None:
+    """Goal: from clone to one's own failure log on one's own pod by the page alone. Method: do what it says."""
+    reader = Reader(DOCS / "quick_start.md")
+    reader.read()
+    assert reader.ran >= 4
+
+
+def test_own_machines_run(desk: Path) -> None:
+    """Goal: each part of a machine can be one's own, as shown. Method: do what the page says."""
+    reader = Reader(DOCS / "own_machine.md")
+    reader.read()
+    assert reader.ran >= 10
