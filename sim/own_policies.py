@@ -83,7 +83,7 @@ def compare_policies(
 
 
 def _replications(setup: Setup) -> list[dict[str, float]]:
-    return [dict(sample_operations(setup, number).measures) for number in range(operations_count(setup))]
+    return [dict(sample_operations(setup, number).measures) for number in range(operations_count(setup.scenario))]
 
 
 def _mean(values: Sequence[float]) -> Estimate:
