@@ -16,7 +16,7 @@ check_baselines = @status=0; for name in $(1); do \
 OWN_LOG = $(if $(LOG),--set sweep.failures.host.availability=null --set failures.host=null --set failures.log.path=$(abspath $(LOG)))
 OWN_REQUESTS = $(if $(REQUESTS),--set serving.services.1.requests.kind=trace --set serving.services.1.requests.path=$(abspath $(REQUESTS)))
 
-.PHONY: run test test-slow check baselines baselines-all validation claims bench wheel format clean
+.PHONY: run test test-slow check baselines baselines-all validation claims docs bench wheel format clean
 
 run: $(VENV)/.core
 	$(BIN)/opticube run $(SCENARIO) $(OWN_LOG) $(OWN_REQUESTS)
@@ -44,6 +44,10 @@ baselines-all: $(VENV)/.dev
 validation: $(VENV)/.dev
 	$(BIN)/python -m tests.validation > docs/validation.md.new
 	mv docs/validation.md.new docs/validation.md
+
+# pictures of the pages, docs/pictures/, drawn anew
+docs: $(VENV)/.dev
+	$(BIN)/python -m tests.docs
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m tests.bench

@@ -30,3 +30,11 @@ def test_own_machines_run(desk: Path) -> None:
     reader = Reader(DOCS / "own_machine.md")
     reader.read()
     assert reader.ran >= 10
+
+
+@pytest.mark.parametrize("room", ["topology", "ocs", "workloads", pytest.param("sim", marks=pytest.mark.slow)])
+def test_rooms_say_what_they_do(desk: Path, room: str) -> None:
+    """Goal: the numbers of each room are those of its code. Method: do what the page says."""
+    reader = Reader(DOCS / "rooms" / f"{room}.md")
+    reader.read()
+    assert reader.ran >= 1
