@@ -247,7 +247,7 @@ def play_swarm(
 @app.command("report")
 def report_run(
     run: RunFolderPath,
-    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="html or md.")] = "html",
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="html, md or pdf.")] = "html",
 ) -> int:
     """Write the report of a finished run again."""
     from sim.commands import report_command

@@ -213,10 +213,10 @@ class _PlainProgress:
 
 def report_command(run: Path, form: str) -> int:
     """Write the report of a finished run again, from its tables."""
-    from sim.report.write import write_report
+    from sim.report.write import REPORT_FORMS, write_report
 
-    if form not in ("html", "md"):
-        raise refuse("--format", f"`{form}` is no format of a report", "write html or md")
+    if form not in REPORT_FORMS:
+        raise refuse("--format", f"`{form}` is no format of a report", f"write one of {', '.join(REPORT_FORMS)}")
     context, tables = context_of(read_manifest(run)), read_tables(run)
     written = write_report(run, tables, context, form=form)
     say(str(written))

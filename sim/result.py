@@ -60,6 +60,12 @@ class Result:
 
         return Plots(self.tables, self.context)
 
+    def save_report(self, path: str | Path) -> Path:
+        """Write the report as one file, whole or not at all, and return its path: its name ends in .html or .pdf."""
+        from sim.report.write import write_one_file
+
+        return write_one_file(Path(path), self.tables, self.context)
+
     def replay(self) -> Replay:
         """The pod played back, and the light of its slices: HTML that a notebook shows.
 

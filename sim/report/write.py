@@ -13,9 +13,14 @@ from sim.files import write_whole
 from sim.report.page import render_page
 from sim.report.rendering import Rendering
 from sim.report.text_page import render_text_page
+from topology.errors import refuse
 
 if TYPE_CHECKING:
     from sim.report.context import ReportContext, ServiceLimits, Tables
+
+
+REPORT_FORMS = ("html", "md", "pdf")
+"""The forms of a report, by the ends of their files' names."""
 
 
 def write_report(
@@ -28,10 +33,13 @@ def write_report(
     helper: Executor | None = None,
 ) -> Path:
     """Write `plots/` and the report (`report.html`, or `report.md` for form "md"); return the path of the report.
+    For form "pdf" write `report.pdf` alone: it holds its pictures.
 
     Pictures are drawn by `workers` processes (None: one per core), since that takes longest; by way of `helper`, where
     there is one that knows how to draw already.
     """
+    if form == "pdf":
+        return write_one_file(folder / "report.pdf", tables, context)
     pictures = _Awaited(start_task(helper, _pictures, tables, context.limits, workers))
     render = render_text_page if form == "md" else render_page
     page = render(tables, context, pictures)
@@ -41,6 +49,23 @@ def write_report(
     report = folder / f"report.{form}"
     write_whole(report, page)
     return report
+
+
+def write_one_file(path: Path, tables: Tables, context: ReportContext) -> Path:
+    """Write the report into one file, .html or .pdf by the end of its name; return its path."""
+    from sim.report.plots import draw_pictures
+
+    form = path.suffix.lstrip(".")
+    if form not in ("html", "pdf"):
+        raise refuse(str(path), f"`{form[:20]}` is no form of a report in one file", "write a name in .html or .pdf")
+    pictures = draw_pictures(tables, limits=context.limits, narrow=form == "html")
+    if form == "pdf":
+        from sim.report.pdf import render_pdf
+
+        write_whole(path, render_pdf(tables, context, pictures))
+    else:
+        write_whole(path, render_page(tables, context, pictures))
+    return path
 
 
 class _Awaited(Mapping[str, Rendering]):

@@ -168,7 +168,7 @@ def test_report_writes_the_same_page_again(stored: Path, capsys: pytest.CaptureF
     assert (stored / "report.md").read_text().startswith("# ")
     capsys.readouterr()
     assert command_status(["report", str(stored), "--format", "doc"]) == 2
-    assert "`doc` is no format of a report; write html or md" in capsys.readouterr().err
+    assert "`doc` is no format of a report; write one of html, md, pdf" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("without_report")
