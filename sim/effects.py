@@ -3,6 +3,7 @@
 Ratios are taken replication by replication, so the luck of the draws cancels; they are averaged as logarithms. The
 interaction of a combination is the logarithm of its ratio minus the sum of those of its single changes: 0 where they
 multiply, below 0 where one does what another has done already, above 0 where one needs another (design: measures 5).
+What the first key does where all others stay as they are is told too: it may help at some of their values only.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class _Combinations:
         """The combination that all are compared with."""
         return tuple(axis[0] for axis in self.axes)
 
-    def log_ratio(self, choice: Choice) -> Floats:
-        """Logarithm of each replication's ratio to the first combination; NaN where there is none."""
+    def log_ratio(self, choice: Choice, against: Choice | None = None) -> Floats:
+        """Logarithm of each replication's ratio to the first combination, or `against`; NaN where there is none."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log(self.values[choice]) - np.log(self.values[self.first])
+            ratio = np.log(self.values[choice]) - np.log(self.values[against or self.first])
         ratio = np.round(ratio, 12)  # equal ratios are equal, whatever rounding does to them
         return np.where(np.isfinite(ratio), ratio, np.nan)
 
@@ -107,6 +108,7 @@ def _effect(found: _Combinations, choice: Choice) -> Row:
     together: Floats = np.asarray(np.sum(alone, axis=0) if alone else np.zeros_like(own))
     joint: Floats = np.asarray(np.round(own - together, 12))
     value, ratio = _estimate(found.values[choice]), _estimate(own)
+    same = _estimate(found.log_ratio(choice, (found.first[0], *choice[1:])))
     interaction = _estimate(joint) if len(alone) > 1 else Estimate(value=math.nan, n=0)
     return {
         "changed": len(alone),
@@ -117,6 +119,9 @@ def _effect(found: _Combinations, choice: Choice) -> Row:
         "ratio_low": math.exp(ratio.ci_low),
         "ratio_high": math.exp(ratio.ci_high),
         "one_by_one": math.exp(_estimate(together).value),
+        "same_ratio": math.exp(same.value),
+        "same_low": math.exp(same.ci_low),
+        "same_high": math.exp(same.ci_high),
         "interaction": interaction.value,
         "interaction_low": interaction.ci_low,
         "interaction_high": interaction.ci_high,

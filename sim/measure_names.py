@@ -79,9 +79,11 @@ SERVICE_UNITS = {
     "request_mean_s": "s", "tokens_in_time": "1", "slo_attainment": "1", "tokens_per_s": "1/s", "requests_per_s": "1/s",
     "offered_requests_per_s": "1/s", "capacity_requests_per_s": "1/s", "load_of_capacity": "1",
     "replicas_up_mean": "replicas", "all_replicas_up": "1", "ttft_p50_s": "s", "ttft_p99_s": "s", "tpot_p50_s": "s",
-    "tpot_p99_s": "s", "itl_p50_s": "s", "itl_p99_s": "s", "end_to_end_p50_s": "s", "end_to_end_p99_s": "s",
-    "batch_mean": "sequences", "kv_occupancy": "1", "chip_s_per_token_in_time": "chip s", "losses_per_day": "1/day",
-    "tokens_missed_per_loss": "tokens", "requests_caught_per_loss": "requests",
+    "tpot_p99_s": "s", "itl_p50_s": "s", "itl_p99_s": "s", "itl_p999_s": "s", "end_to_end_p50_s": "s",
+    "end_to_end_p99_s": "s", "batch_mean": "sequences", "kv_occupancy": "1", "kv_bytes_per_token": "byte",
+    "kv_reserved_share": "1", "kv_internal_share": "1", "kv_external_share": "1",
+    "recomputed_tokens_per_request": "tokens", "throughput_back_s": "s", "chip_s_per_token_in_time": "chip s",
+    "losses_per_day": "1/day", "tokens_missed_per_loss": "tokens", "requests_caught_per_loss": "requests",
     "tokens_recomputed_per_loss": "tokens", "queue_stable": "1", "queue_backlogged": "1", "queue_overloaded": "1",
     "simulated_share": "1", "goodput_rate_requests_per_s": "1/s", "prefix_hit_share": "1",
     "prefix_hit_share_host": "1", "prefix_hit_share_remote": "1", "host_link_bytes_per_token": "byte",
@@ -93,6 +95,21 @@ SERVICE_UNITS = {
     "drafts_accepted_share": "1",
 }  # fmt: skip
 """Measures of a service with their units."""
+
+SERVICE_HIGHER = (
+    "tokens_in_time", "slo_attainment", "tokens_per_s", "requests_per_s", "capacity_requests_per_s",
+    "replicas_up_mean", "all_replicas_up", "queue_stable", "goodput_rate_requests_per_s", "prefix_hit_share",
+    "tokens_per_chip_s", "answered_after_disturbance", "answered_undisturbed",
+)  # fmt: skip
+SERVICE_LOWER = (
+    "request_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s",
+    "itl_p999_s", "kv_reserved_share", "kv_internal_share", "kv_external_share", "recomputed_tokens_per_request",
+    "throughput_back_s", "end_to_end_p50_s", "end_to_end_p99_s", "chip_s_per_token_in_time", "losses_per_day",
+    "tokens_missed_per_loss", "requests_caught_per_loss", "tokens_recomputed_per_loss", "queue_backlogged",
+    "queue_overloaded", "rejected_share", "timed_out_share", "cancelled_share", "retries_per_request",
+    "on_chip_bytes_per_token", "hbm_bytes_per_token", "link_bytes_per_token", "network_bytes_per_token",
+)  # fmt: skip
+"""Measures of a service by which way is an improvement; for what is not named, neither is."""
 
 CLIENT_MEASURES = ("rejected_share", "timed_out_share", "cancelled_share", "retries_per_request")
 """Measures of services whose clients act, or that turn requests away."""
@@ -244,6 +261,11 @@ def _of_some_service(unit: str, needs: str, has: Callable[[ServiceSection], bool
     return MeasureName(unit=unit, needs=f"serving.services.0.{needs}", is_produced=is_produced, sizes=_no_sizes)
 
 
+def waste_is_measured(service: ServiceSection) -> bool:
+    """Whether KV memory that holds no token is told by reason: in closed form, by passes of one token per sequence."""
+    return service.batching.kind != "static" and service.speculation is None
+
+
 def swaps_or_tiers(service: ServiceSection) -> bool:
     """Whether KV of a service goes over host links."""
     return service.preemption.kind == "swap" or service.tiers is not None
@@ -270,6 +292,10 @@ MEASURES: dict[str, MeasureName] = {
             sizes=_no_sizes,
         )
         for name in ("answered_after_disturbance", "answered_undisturbed")
+    },
+    **{
+        f"kv_{reason}_share": _of_some_service("1", "batching: {kind: continuous}", waste_is_measured)
+        for reason in ("reserved", "internal", "external")
     },
     "prefix_hit_share": _of_some_service(
         "1", "cache: {kind: prefix_sharing}", lambda service: service.cache.kind == "prefix_sharing"

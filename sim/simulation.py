@@ -23,6 +23,7 @@ from sim.effects import effect_table
 from sim.executors import open_executor
 from sim.ideal import ideal_table
 from sim.input_files import input_digests
+from sim.measure_names import SERVICE_LOWER
 from sim.points import PointResult, PointRunner, history_groups
 from sim.report.context import ReportContext, ServiceLimits
 from sim.result import Result
@@ -42,7 +43,6 @@ from sim.studies.delivered import delivered_count, delivered_sizes
 from sim.studies.draws import streams_digest
 from sim.studies.large_job import large_job_count
 from sim.studies.operations import operations_count
-from sim.studies.service_rows import LOWER
 from sim.summary import judge_expectations
 from sim.tables import text_of_setting
 from sim.timeline import chrome_trace
@@ -226,7 +226,7 @@ def _joined(scenario: Scenario, results: Sequence[PointResult]) -> dict[str, pd.
     effects = None if scenario.serving is None else scenario.serving.effects
     if effects is not None and "service_replications" in tables:
         names = {name: {key: text_of_setting(value) for key, value in c.items()} for name, c in effects.names.items()}
-        better = "lower" if effects.measure in LOWER else "higher"
+        better = "lower" if effects.measure in SERVICE_LOWER else "higher"
         swept = {key: [text_of_setting(value) for value in values] for key, values in scenario.sweep.items()}
         tables["effects"] = effect_table(tables["service_replications"], swept, effects.measure, better, names)
     return tables

@@ -29,7 +29,7 @@ TRAFFIC = TableSpec(
         SERVICE,
         Column("level", DType.TEXT, "", "sm, l2, vmem, cmem, hbm, ici, nvlink, network or host_link"),
         Column("kind", DType.TEXT, "", "weights, kv_read, kv_written, activations; kv_moved (parts, swap, tiers)"),
-        Column("bytes_per_token", DType.FLOAT, "B", "per token sent, over all chips; blank where no source tells"),
+        Column("bytes_per_token", DType.FLOAT, "B", "per token sent, over all chips; blank for cmem: no source tells"),
         Column("seconds_per_token", DType.FLOAT, "s", "the same at the full rate of all chips; blank where not known"),
         Column("busy_share", DType.FLOAT, "1", "that time as a share of the time of the passes"),
     ),

@@ -9,13 +9,19 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from sim.measure_names import SERVICE_LOWER, SERVICE_UNITS
 from sim.report.context import Tables, is_absent, table_of
 from sim.report.hosts import host_key
-from sim.report.words import category_words, count_words, fabric_words, host_words, listed, number, percent
+from sim.report.words import category_words, count_words, fabric_words, host_words, listed, number, percent, seconds
 from sim.run_tables import EFFECTS, SPECS
 
 SHARES = ("tokens_in_time", "slo_attainment", "answered_after_disturbance", "answered_undisturbed")
 """Measures that are told in percent."""
+TIMES = {
+    "ttft": "time to first token", "tpot": "time per later token", "itl": "gap between two tokens",
+    "end_to_end": "time to the last token",
+}  # fmt: skip
+"""Percentiles of times, by the beginning of their measures' names."""
 _MARKS = re.compile(r'[{}\[\]":]')
 
 
@@ -31,6 +37,8 @@ class Combination:
     ratio: float
     ratio_spread: tuple[float, float]
     one_by_one: float
+    same_ratio: float
+    same_spread: tuple[float, float]
     interplay: float
     interplay_spread: tuple[float, float]
 
@@ -78,6 +86,8 @@ def _combination(row: pd.Series, columns: list[str]) -> Combination:
         ratio=float(row["ratio"]),
         ratio_spread=pair("ratio_low", "ratio_high"),
         one_by_one=float(row["one_by_one"]),
+        same_ratio=float(row["same_ratio"]),
+        same_spread=pair("same_low", "same_high"),
         interplay=math.exp(float(row["interaction"])),
         interplay_spread=(math.exp(low), math.exp(high)),
     )
@@ -108,6 +118,8 @@ def value_words(measure: str, value: float) -> str:
         return "no value"
     if measure in SHARES:
         return percent(value, 1)
+    if SERVICE_UNITS.get(measure) == "s":
+        return seconds(value)
     return f"{number(value)} requests/s" if measure.endswith("requests_per_s") else number(value)
 
 
@@ -118,12 +130,15 @@ def effect_sentences(tables: Tables) -> list[str]:
         known = [row for row in rows if math.isfinite(row.value)]
         if len(known) < 2 or not math.isfinite(rows[0].ratio):
             continue
-        lower = measure.endswith("_s") and not measure.endswith("_per_s")
-        said += _told(f"{_measure_words(measure)} of {category_words(service)}", measure, known, lower)
+        what = f"{_measure_words(measure)} of {category_words(service)}"
+        said += [*_told(what, measure, known, measure in SERVICE_LOWER), *_turns(known, measure in SERVICE_LOWER)]
     return said
 
 
 def _measure_words(measure: str) -> str:
+    kind, _, share = measure.removesuffix("_s").rpartition("_p")
+    if kind in TIMES:
+        return f"Median {TIMES[kind]}" if share == "50" else f"{share}th percentile of the {TIMES[kind]}"
     return category_words(measure.removesuffix("_requests_per_s").removesuffix("_s")).capitalize()
 
 
@@ -173,6 +188,20 @@ def _interplay(best: Combination) -> Iterator[str]:
     else:
         way = "less than one by one, each does a part of what others do" if high < 1 else "more than one by one"
         yield f"{told}; together they make {number(best.ratio)} times, {times} of that: {way}."
+
+
+def _turns(rows: list[Combination], lower: bool) -> Iterator[str]:
+    """Values of the first swept key that help at some values of the others and harm at some, by paired intervals."""
+    first = rows[0].words[0]
+    for value in dict.fromkeys(row.words[0] for row in rows if row.words[0] != first):
+        mine = [row for row in rows if row.words[0] == value and all(map(math.isfinite, row.same_spread))]
+        down, up = [row for row in mine if row.same_spread[1] < 1], [row for row in mine if row.same_spread[0] > 1]
+        if down and up:
+            helps, harms = (down, up) if lower else (up, down)
+            told = [f"{times_words(row.same_ratio, row.same_spread)} with {', '.join(row.words[1:])}" for row in mine]
+            ways = [listed([", ".join(row.words[1:]) for row in group]) for group in (helps, harms)]
+            yield f"{value[0].upper()}{value[1:]} against {first}, all else equal: {listed(told)}."
+            yield f"So {value} helps with {ways[0]}, and harms with {ways[1]}."
 
 
 HEADS = ("combination", "value", "times the first", "one by one", "interplay")

@@ -28,7 +28,7 @@ def traffic_html(tables: Tables) -> HtmlTable:
     return HtmlTable(
         caption="What a token moves through each level of memory, nearest to the arithmetic first, over all chips of "
         "a replica, all replicas up; its time at the full rate, and that as a share of the time that passes take. "
-        "– where no source tells",
+        "– where no source tells (CMEM: a store that the compiler fills as it sees fit)",
         heads=["level", *(KIND_WORDS[kind] for kind in kinds), "in all", "at full rate", "share of passes"],
         rows=rows,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from sim.build import Setup
 from sim.histories import US_PER_S
-from sim.measure_names import SERVICE_UNITS, swaps_or_tiers
+from sim.measure_names import SERVICE_HIGHER, SERVICE_LOWER, SERVICE_UNITS, swaps_or_tiers, waste_is_measured
 from sim.metrics.intervals import Estimate, mean_estimate
 from sim.metrics.replicas import ReplicaTimes
 from sim.studies.load_rows import rows_of_load
@@ -32,19 +33,6 @@ PARTS_OF_WEIGHT = 1_000_000_000
 """Weights of histograms in whole parts, so that merged histograms stay integers."""
 WAITS_FOR_REPAIR = (Fabric.STATIC_ALIGNED, Fabric.STATIC_CONTIGUOUS)
 S_PER_DAY = 86_400.0
-HIGHER = (
-    "tokens_in_time", "slo_attainment", "tokens_per_s", "requests_per_s", "capacity_requests_per_s",
-    "replicas_up_mean", "all_replicas_up", "queue_stable", "goodput_rate_requests_per_s", "prefix_hit_share",
-    "tokens_per_chip_s", "answered_after_disturbance", "answered_undisturbed",
-)  # fmt: skip
-LOWER = (
-    "request_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s", "itl_p50_s", "itl_p99_s",
-    "end_to_end_p50_s", "end_to_end_p99_s", "chip_s_per_token_in_time", "losses_per_day", "tokens_missed_per_loss",
-    "requests_caught_per_loss", "tokens_recomputed_per_loss", "queue_backlogged", "queue_overloaded",
-    "rejected_share", "timed_out_share", "cancelled_share", "retries_per_request", "on_chip_bytes_per_token",
-    "hbm_bytes_per_token", "link_bytes_per_token", "network_bytes_per_token",
-)  # fmt: skip
-"""Measures by which way is an improvement; for what is not named, neither is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +189,8 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
         "all_replicas_up": mean_estimate(weighted.weights[:, -1]),
         "batch_mean": weighted.mean_of(lambda window: window.measures.batch_mean),
         "kv_occupancy": weighted.mean_of(lambda window: window.measures.kv_occupancy),
+        "kv_bytes_per_token": Estimate(value=outcome.steady[0][0].measures.kv_bytes_per_token),
+        "recomputed_tokens_per_request": weighted.mean_of(lambda window: window.recomputed_per_request),
         "request_mean_s": _request_mean(weighted),
     }
     for name, histogram in (
@@ -211,6 +201,7 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
     ):
         for percent in (50, 99):
             found[f"{name}_p{percent}_s"] = weighted.percentile(histogram, percent / 100)
+    found["itl_p999_s"] = weighted.percentile(fields.H_ITL, 0.999)
     offered = outcome.pooled(section.replicas)
     offered_tokens_per_s = outcome.rate_per_s * offered.count("offered_tokens") / max(offered.offered, 1)
     chips = section.replicas * section.shape().chips
@@ -235,9 +226,12 @@ def service_measures(weighted: Weighted) -> dict[str, Estimate]:
 
 
 def _memory_measures(weighted: Weighted) -> dict[str, Estimate]:
-    """KV that moves between memories, where a service lets it."""
+    """KV memory that holds no token; KV that moves between memories, where a service lets it."""
     section = weighted.outcome.section
     found: dict[str, Estimate] = {}
+    if waste_is_measured(section):
+        for reason in ("reserved", "internal", "external"):
+            found[f"kv_{reason}_share"] = weighted.mean_of(partial(_waste, reason))
     if section.tiers is not None:
         found["prefix_hit_share_host"] = weighted.mean_of(lambda window: window.measures.lower_hit_share("host"))
         found["prefix_hit_share_remote"] = weighted.mean_of(lambda window: window.measures.lower_hit_share("remote"))
@@ -249,6 +243,10 @@ def _memory_measures(weighted: Weighted) -> dict[str, Estimate]:
     if swaps_or_tiers(section):
         found["host_link_bytes_per_token"] = weighted.mean_of(lambda window: window.measures.host_link_bytes_per_token)
     return found
+
+
+def _waste(reason: str, window: SteadyWindow) -> float:
+    return window.measures.kv_waste[reason]
 
 
 def _client_measures(weighted: Weighted) -> dict[str, Estimate]:
@@ -282,6 +280,8 @@ def _loss_measures(weighted: Weighted) -> dict[str, Estimate]:
     if losses:
         found["tokens_missed_per_loss"] = weighted.missed_per_loss()
         found["requests_caught_per_loss"] = mean_estimate([loss.caught for loss in losses])
+        if not weighted.waits_for_repair:
+            found["throughput_back_s"] = mean_estimate([loss.throughput_back_s for loss in losses])
         found["tokens_recomputed_per_loss"] = mean_estimate([loss.recomputed_tokens for loss in losses])
     return found
 
@@ -304,7 +304,7 @@ def _verdict_of(outcome: ServiceOutcome, replicas: int) -> QueueVerdict:
 def _measure_rows(weighted: Weighted) -> list[Row]:
     rows: list[Row] = []
     for measure, estimate in service_measures(weighted).items():
-        better = "higher" if measure in HIGHER else "lower" if measure in LOWER else None
+        better = "higher" if measure in SERVICE_HIGHER else "lower" if measure in SERVICE_LOWER else None
         bounds = [None if math.isnan(bound) else bound for bound in (estimate.ci_low, estimate.ci_high)]
         row: Row = {"measure": measure, "unit": SERVICE_UNITS[measure], "value": estimate.value, "n": estimate.n}
         rows.append(row | {"ci_low": bounds[0], "ci_high": bounds[1], "better": better})

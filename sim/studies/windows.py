@@ -6,8 +6,15 @@ serving, section 5). Each function here is a task: a scenario and numbers in, me
 
 from __future__ import annotations
 
+import math
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.measure_names import waste_is_measured
 from sim.scenario import Scenario
 from sim.streams import Streams
 from sim.studies.service_parts import (
@@ -22,6 +29,8 @@ from workloads.serving.measures import ServiceMeasures
 from workloads.serving.pass_log import token_times_ns
 from workloads.serving.service import Service, ServiceConfig
 
+Ints = NDArray[np.int64]
+
 WARM_SHARE = 0.05
 """Share of a steady window's requests that warm it up."""
 LOSS_WARM_S = 60.0
@@ -29,6 +38,8 @@ LOSS_WARM_S = 60.0
 LOSS_REQUESTS_MAX = 2_000_000
 LOSS_WINDOW_MAX_S = 1e8
 """A loss whose recovery takes more requests, or more seconds, is not simulated; the run warns of it."""
+LOOKS_AT_LOSS, BACK_LOOKS, BACK_SHARE = 250, 10, 0.95
+"""A window around a loss is looked at so often; throughput over so many looks is back at this share of what it was."""
 TOLD_REQUESTS = 2_000
 """Recorded requests of which each token is told: those beyond would take minutes."""
 IDLE_REQUESTS = 4_000
@@ -73,6 +84,11 @@ class SteadyWindow:
         return self.let_in * self.measures.tokens_in_time
 
     @property
+    def recomputed_per_request(self) -> float:
+        """Tokens that were computed again, after an eviction or a loss, per request."""
+        return self.measures.count("recomputed_tokens") / max(self.measures.offered, 1)
+
+    @property
     def attainment(self) -> float:
         """Requests in time over requests offered, those turned away included."""
         return self.let_in * self.measures.attainment
@@ -83,7 +99,8 @@ class LossWindow:
     """What one loss costs: tokens in time that it takes, with a spare at hand and waiting for the repair.
 
     `caught` requests were at the lost replica; `recomputed_tokens` were computed twice; `caught_ledger_s` is the mean
-    time of a caught request by category. `offered_tokens_per_s` is the rate of the window.
+    time of a caught request by category. `offered_tokens_per_s` is the rate of the window. `throughput_back_s`: from
+    the loss until, with a spare, as many tokens come as would without it (`throughput_back_s`; NaN: not in the window).
     """
 
     tokens_missed_with_spare: int
@@ -92,6 +109,7 @@ class LossWindow:
     recomputed_tokens: int
     offered_tokens_per_s: float
     caught_ledger_s: dict[str, float]
+    throughput_back_s: float
 
 
 def steady_window(scenario: Scenario, task: WindowTask, replicas: int) -> SteadyWindow:
@@ -99,7 +117,7 @@ def steady_window(scenario: Scenario, task: WindowTask, replicas: int) -> Steady
     assert scenario.serving is not None
     section, windows = scenario.serving.services[task.service], scenario.serving.windows
     keep = windows.record if replicas == section.replicas and task.repetition == 0 else 0
-    return _window(scenario, task, replicas, windows.requests, "steady", keep)
+    return _window(scenario, task, replicas, windows.requests, "steady", keep, waste=waste_is_measured(section))
 
 
 def curve_window(scenario: Scenario, task: WindowTask) -> SteadyWindow:
@@ -127,9 +145,11 @@ def _parts(
     return _config(scenario, task, replicas), requests, streams
 
 
-def _window(scenario: Scenario, task: WindowTask, replicas: int, count: int, about: str, keep: int) -> SteadyWindow:
+def _window(
+    scenario: Scenario, task: WindowTask, replicas: int, count: int, about: str, keep: int, *, waste: bool = False
+) -> SteadyWindow:
     config, requests, streams = _parts(scenario, task, replicas, count, about)
-    config = replace(config, record_requests=keep)
+    config = replace(config, record_requests=keep, measure_waste=waste)
     service = Service(config, requests, streams.uniforms)
     service.measure_from(int(requests.arrival_ns[int(WARM_SHARE * requests.count)]))
     began_ns, end_ns = service.now_ns, int(requests.arrival_ns[-1])
@@ -209,12 +229,13 @@ def loss_window(scenario: Scenario, task: WindowTask) -> LossWindow:
     config = _config(scenario, task, section.replicas)
     lost_replica = int(streams.uniforms(f"serving.{section.name}.lost_replica", 0, 1)[0] * section.replicas)
     lost = section.members(lost_replica)
-    base = Service(config, requests, streams.uniforms).finish()
-    hit = _with_loss(config, requests, streams, lost, times)
+    looks_ns = np.linspace(0, int(requests.arrival_ns[-1]), LOOKS_AT_LOSS + 1).astype(np.int64)
+    base, tokens_without = _with_loss(config, requests, streams, (), times, looks_ns.tolist())
+    hit, tokens_with = _with_loss(config, requests, streams, lost, times, looks_ns.tolist())
     known = LossTimes(
         lost_ns=times.lost_ns, detected_ns=times.lost_ns, evicted_ns=times.evicted_ns, back_ns=times.evicted_ns
     )
-    at_once = _with_loss(config, requests, streams, lost, known)
+    at_once, _ = _with_loss(config, requests, streams, lost, known)
     return LossWindow(
         tokens_missed_with_spare=base.count("in_time_tokens") - hit.count("in_time_tokens"),
         tokens_missed_beside_repair=at_once.count("in_time_tokens") - hit.count("in_time_tokens"),
@@ -222,20 +243,48 @@ def loss_window(scenario: Scenario, task: WindowTask) -> LossWindow:
         recomputed_tokens=hit.count("recomputed_tokens") - base.count("recomputed_tokens"),
         offered_tokens_per_s=base.count("offered_tokens") / (int(requests.arrival_ns[-1]) * 1e-9),
         caught_ledger_s=hit.ledger_s_per_request(caught=True),
+        throughput_back_s=throughput_back_s(looks_ns, tokens_without, tokens_with, times.lost_ns),
     )
 
 
+def throughput_back_s(looks_ns: Ints, without: Ints, with_loss: Ints, lost_ns: int) -> float:
+    """Seconds from a loss until tokens come at `BACK_SHARE` of the rate at which they would come without it.
+
+    `without`, `with_loss`: tokens delivered by each of the instants `looks_ns`, of the same requests. Rates are over
+    stretches of `BACK_LOOKS` looks; the start of the first that is not below, after one that is, counts: a service that
+    catches up is back. 0 where none is below, NaN where all are from the first such on.
+    """
+    rate, wanted = (tokens[BACK_LOOKS:] - tokens[:-BACK_LOOKS] for tokens in (with_loss, without))
+    starts_ns = looks_ns[:-BACK_LOOKS]
+    after = starts_ns >= lost_ns
+    below = (rate < BACK_SHARE * wanted)[after]
+    if not below.any():
+        return 0.0
+    back = ~below & (np.cumsum(below) > 0)
+    return int(starts_ns[after][int(back.argmax())] - lost_ns) * 1e-9 if back.any() else math.nan
+
+
 def _with_loss(
-    config: ServiceConfig, requests: Requests, streams: Streams, lost: tuple[int, ...], times: LossTimes
-) -> ServiceMeasures:
+    config: ServiceConfig,
+    requests: Requests,
+    streams: Streams,
+    lost: tuple[int, ...],
+    times: LossTimes,
+    looks_ns: Sequence[int] = (),
+) -> tuple[ServiceMeasures, Ints]:
+    """Measures with the loss of some replicas, and the tokens delivered by each look (looking changes nothing)."""
     service = Service(config, requests, streams.uniforms)
-    for replica in lost:
-        service.lose(replica, times.lost_ns)
-    for replica in lost:
-        service.detect(replica, times.detected_ns)
-    for replica in lost:
-        service.up(replica, times.back_ns)
-    return service.finish()
+    acts = ((times.lost_ns, service.lose), (times.detected_ns, service.detect), (times.back_ns, service.up))
+    ahead = deque((at_ns, act, replica) for at_ns, act in acts for replica in lost)
+    delivered = []
+    for look_ns in (*looks_ns, math.inf):
+        while ahead and ahead[0][0] <= look_ns:
+            at_ns, act, replica = ahead.popleft()
+            act(replica, at_ns)
+        if look_ns < math.inf:
+            service.advance(int(look_ns))
+            delivered.append(service.tokens_delivered)
+    return service.finish(), np.array(delivered, dtype=np.int64)
 
 
 def ladder_window(scenario: Scenario, service: int, calibration: Calibration) -> ServiceMeasures | None:

@@ -87,6 +87,36 @@ def test_words_say_which_way_changes_go_together() -> None:
     assert "static aligned, good, fast (rigid)" in text
 
 
+def test_a_change_that_turns_is_said_to_turn() -> None:
+    """Goal: what helps at one value of another key and harms at another is told, with paired intervals. Method: a draft
+    that halves times when idle and doubles them when busy, with a little luck of its own, against the intervals by
+    hand; with no harm anywhere nothing is said."""
+    own = np.array([1.0, 1.02, 0.99])
+    found = {
+        (draft, load): list(0.02 * LUCK * (1 if draft == "none" else ratio * own) * slower)
+        for draft in ("none", "small")
+        for load, ratio, slower in (("idle", 0.5, 1.0), ("busy", 2.0, 3.0))
+    }
+    rows = [
+        {"fabric": "reconfigurable", "host_availability": 1.0, "service": "chat", "measure": "tpot_p50_s"}
+        | {"replication": number, "value": value, "draft": draft, "load": load}
+        for (draft, load), values in found.items()
+        for number, value in enumerate(values)
+    ]
+    swept = {"draft": ["none", "small"], "load": ["idle", "busy"]}
+    table = effect_table(pd.DataFrame(rows), swept, "tpot_p50_s", "lower", {})
+    busy = table.set_index(["draft", "load"]).loc["small", "busy"]
+    by_hand = mean_estimate(np.log(2.0 * own))
+    assert busy["same_ratio"] == pytest.approx(math.exp(by_hand.value))
+    assert (busy["same_low"], busy["same_high"]) == pytest.approx((math.exp(by_hand.ci_low), math.exp(by_hand.ci_high)))
+    assert busy["ratio"] == pytest.approx(3 * busy["same_ratio"])
+    said = effect_sentences({"effects": table})
+    assert said[0].startswith("Median time per later token of chat: 20.7 ms with none, idle; ")
+    assert said[-1] == "So small helps with idle, and harms with busy."
+    table.loc[3, ["same_ratio", "same_low", "same_high"]] = [0.9, 0.8, 0.95]
+    assert "helps" not in " ".join(effect_sentences({"effects": table}))
+
+
 def test_a_run_compares_its_points_and_turns_away_what_it_can_not_serve() -> None:
     """Goal: `within_capacity` serves what replicas can serve, whatever arrives; without it the queue takes all down.
     Method: twice the capacity on two replicas; tokens in time against capacity over arrivals, within 10 %."""

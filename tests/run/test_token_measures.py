@@ -74,6 +74,20 @@ def test_tokens_per_chip_second(served: Result) -> None:
     assert per_chip == pytest.approx(measure(served, "tokens_per_s") / (3 * 128))
 
 
+def test_kv_memory_without_tokens_is_told_by_reason(served: Result, crowded: Result) -> None:
+    """Goal: waste is a measure of every run, and what a token takes in the cache. Method: paged caches reserve nothing
+    and lose no room between pieces; inside, at most 15 places of the last block of a request, so under 16 over the
+    shortest mean context; bytes by hand; the tail of the gaps lies above their 99th percentile."""
+    for result in (served, crowded):
+        assert measure(result, "kv_reserved_share") == measure(result, "kv_external_share") == 0
+        assert 0 < measure(result, "kv_internal_share") < 0.04
+        assert measure(result, "itl_p999_s") >= measure(result, "itl_p99_s")
+        assert measure(result, "recomputed_tokens_per_request") == 0
+    replicated = MODELS["llama3_70b"].kv_bytes_per_token()
+    assert measure(served, "kv_bytes_per_token") % replicated == 0
+    assert measure(served, "throughput_back_s") >= 0
+
+
 def test_latencies_are_told_without_a_load_curve(crowded: Result) -> None:
     """Goal: every run of a service tells how its latencies are spread. Method: at its own load, rising in the share."""
     rows = crowded.tables["latencies"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from workloads.costs.replica import ReplicaCosts
 from workloads.pass_costs import PassCosts, token_grid
 
 
+@lru_cache(maxsize=64)
 def replica_pass_costs(
     model: Model,
     chip: Chip,
@@ -37,7 +39,8 @@ def replica_pass_costs(
     `max_batch` None is unlimited: reads per token are constant once every chip has a sequence. `max_tokens`: the grid
     reaches at least so far. `constants` default to the stack with which the model was measured, else the usual one of
     the chip's family. Layers with a sliding window count as if they saw the whole context (an upper bound: the kernel's
-    time is affine in it). `naive_attention`: scores go through memory, whatever the stack does.
+    time is affine in it). `naive_attention`: scores go through memory, whatever the stack does. The tables of the last
+    64 are kept, since every window of a service asks for the same: nobody writes into them.
     """
     replica = ReplicaCosts(
         model=model,

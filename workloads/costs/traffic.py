@@ -5,6 +5,8 @@
 * Links: what each chip takes in of every collective. Beyond one node, one hop of a ring in n / nodes crosses.
 * The memory next to the arithmetic (SM, VMEM): operands of products in tiles of 128, the cache once per query head of a
   group where the stack reads it so. A last level (L2): all of HBM's traffic, and those repeated reads.
+* CMEM (TPU v4): nothing is said. It is no cache: the compiler chooses what to put there and when, and no source tells
+  what it chooses for these passes, nor the rate. Between nothing and all of HBM's traffic goes through it.
 * Host link: token numbers, four bytes each, in and out.
 """
 

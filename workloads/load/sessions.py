@@ -11,7 +11,7 @@ shifts the draws of another, and more requests change none of the first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,8 +117,8 @@ def session_requests(
     `rate_per_s` is of requests. The window begins a lead after the first session, so that from its start users are in
     the midst of their sessions: all but a share of 0.001 of the turns are there.
     """
-    sample = _turns(sessions, np.zeros(SAMPLE_SESSIONS), lengths, uniforms, stream)
-    lead_s = float(np.quantile(np.concatenate([turn.start_s for turn in sample]), 1 - LATE_SHARE))
+    sample = [times_s for _, times_s in _starts(sessions, np.zeros(SAMPLE_SESSIONS), uniforms, stream)]
+    lead_s = float(np.quantile(np.concatenate(sample), 1 - LATE_SHARE))
     wanted = 64 + math.ceil(1.1 * (count + lead_s * rate_per_s) / sessions.mean_turns)
     while True:
         first_s = starts_s(wanted)
@@ -130,25 +130,32 @@ def session_requests(
         wanted *= 2
 
 
-def _turns(sessions: Sessions, first_s: Floats, lengths: DrawLengths, uniforms: Uniforms, stream: str) -> list[_Turn]:
-    """Turn by turn, all sessions at once: when it arrives, how long prompt and answer are."""
-    many = first_s.size
-    number = sessions.numbers(uniforms(f"{stream}.{TURNS}", 0, many))
+def _starts(
+    sessions: Sessions, first_s: Floats, uniforms: Uniforms, stream: str
+) -> Iterator[tuple[NDArray[np.int64], Floats]]:
+    """Turn by turn, all sessions at once: the numbers of those that have it, and when it arrives."""
+    number = sessions.numbers(uniforms(f"{stream}.{TURNS}", 0, first_s.size))
     arrival_s = first_s.copy()
-    history = np.full(many, sessions.system_prompt, dtype=np.int64)
-    history_from = np.zeros(many, dtype=np.int64)
-    turns: list[_Turn] = []
     for turn in range(int(number.max())):
         there = np.flatnonzero(number > turn)
-        last = int(there[-1]) + 1
-        added, answer = (values[there] for values in lengths(turn, last))
         if turn > 0:
-            arrival_s[there] += sessions.return_times_s(uniforms(f"{stream}.{RETURNS}", turn, last)[there])
+            drawn = uniforms(f"{stream}.{RETURNS}", turn, int(there[-1]) + 1)
+            arrival_s[there] += sessions.return_times_s(drawn[there])
+        yield there, arrival_s[there]
+
+
+def _turns(sessions: Sessions, first_s: Floats, lengths: DrawLengths, uniforms: Uniforms, stream: str) -> list[_Turn]:
+    """Turn by turn, all sessions at once: when it arrives, how long prompt and answer are."""
+    history = np.full(first_s.size, sessions.system_prompt, dtype=np.int64)
+    history_from = np.zeros(first_s.size, dtype=np.int64)
+    turns: list[_Turn] = []
+    for turn, (there, arrival_s) in enumerate(_starts(sessions, first_s, uniforms, stream)):
+        added, answer = (values[there] for values in lengths(turn, int(there[-1]) + 1))
         forget = history[there] + added + answer - 1 > sessions.max_context
         history[there[forget]] = sessions.system_prompt
         history_from[there[forget]] = turn
         prompt = history[there] + added
-        turns.append(_Turn(there, arrival_s[there], prompt, answer, history_from[there]))
+        turns.append(_Turn(there, arrival_s, prompt, answer, history_from[there]))
         history[there] = prompt + answer
     return turns
 
