@@ -32,6 +32,13 @@ def test_own_machines_run(desk: Path) -> None:
     assert reader.ran >= 10
 
 
+def test_the_example_of_the_decisions_runs(desk: Path) -> None:
+    """Goal: what is measured there is measured. Method: do what the page says."""
+    reader = Reader(DOCS / "decisions.md")
+    reader.read()
+    assert reader.ran == 1
+
+
 @pytest.mark.parametrize("room", ["topology", "ocs", "workloads", pytest.param("sim", marks=pytest.mark.slow)])
 def test_rooms_say_what_they_do(desk: Path, room: str) -> None:
     """Goal: the numbers of each room are those of its code. Method: do what the page says."""
