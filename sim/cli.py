@@ -258,7 +258,7 @@ def report_run(
 @app.command("export")
 def export_requests(
     run: RunFolderPath,
-    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="vllm, vidur, mooncake or openmetrics.")],
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="vllm, vidur, mooncake, openmetrics or gke.")],
     service: Annotated[
         str | None, typer.Option("--service", metavar="NAME", help="Which service, where there are several.")
     ] = None,
@@ -269,7 +269,7 @@ def export_requests(
         Path | None, typer.Option("--out", metavar="FILE", help="File to write; RUN/export/ if left out, - prints it.")
     ] = None,
 ) -> int:
-    """Write the requests that a run recorded, or its summary, in the format of others."""
+    """Write the requests that a run recorded, its summary, or its slices, in the format of others."""
     from sim.commands import export_command
 
     return export_command(run, form, service, point, out)

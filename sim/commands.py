@@ -225,12 +225,14 @@ def report_command(run: Path, form: str) -> int:
 
 def export_command(run: Path, form: str, service: str | None, point: int | None, out: Path | None) -> int:
     """Write a finished run in the format of others: what it recorded of single requests, or its summary."""
+    from sim.gke import GKE
     from sim.request_files import SUFFIXES
 
     if form == OPENMETRICS:
         text, suffix = _summary_text(run, service, point), "txt"
     else:
-        text, suffix = _requests_text(run, form, service, point), SUFFIXES[form]
+        text = _exported_text(run, form, service, point)
+        suffix = "yaml" if form == GKE else SUFFIXES[form]
     if out == Path("-"):
         sys.stdout.write(text)
         return ExitStatus.DONE
@@ -241,7 +243,7 @@ def export_command(run: Path, form: str, service: str | None, point: int | None,
     return ExitStatus.DONE
 
 
-def _requests_text(run: Path, form: str, service: str | None, point: int | None) -> str:
+def _exported_text(run: Path, form: str, service: str | None, point: int | None) -> str:
     points = len(read_manifest(run)["points"])
     result = stored_result(run, load_scenario(str((run / SCENARIO).resolve())))
     if point is not None and point >= points:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from sim.gke import GKE
 from sim.report.context import ReportContext
 from sim.request_files import export_text
 from sim.run_tables import SPECS
@@ -88,18 +89,52 @@ class Result:
 
     def export(self, form: str, *, service: str | None = None, point: int | None = None) -> str:
         """The recorded requests as the text of a file: `form` is vllm, vidur or mooncake (see `sim.request_files`).
+        Or slices: for `form` gke, manifests of the services and of the slices that jobs hold (see `sim.gke`).
 
         `service` and sweep `point` are needed where there are several; InputError says so.
         """
+        if form == GKE:
+            return self._slices_text(service, point)
         settings: dict[str, str] = {}
         if point is not None:
-            chosen = next((each for each in self.manifest["points"] if each["point"] == point), None)
-            if chosen is None:
-                raise refuse(
-                    "point", f"the run has no point {point}", f"write one below {len(self.manifest['points'])}"
-                )
+            chosen = self._point(point)
             settings = {key: str(value) for key, value in chosen.items() if key not in ("point", "host_availability")}
         return export_text(self.tables, form, service=service, settings=settings, limits=self.context.limits)
+
+    def _point(self, point: int) -> Mapping[str, Any]:
+        """A point as the manifest has it."""
+        chosen = next((each for each in self.manifest["points"] if each["point"] == point), None)
+        if chosen is None:
+            raise refuse("point", f"the run has no point {point}", f"write one below {len(self.manifest['points'])}")
+        return dict(chosen)
+
+    def _slices_text(self, service: str | None, point: int | None) -> str:
+        """The slices of one point for GKE."""
+        from sim.gke import CHIPS_OF_PODS, WantedSlices, gke_text, held_slices
+        from sim.scenario import expand
+
+        if service is not None:
+            raise refuse("--service", "slices of the whole run are written", "leave it out")
+        points = expand(self.scenario)
+        if point is None and len(points) > 1:
+            raise refuse("--point", f"the run has points 0 to {len(points) - 1}", "name one by its number")
+        told, own = self._point(point or 0), points[point or 0].scenario
+        sections = () if own.serving is None else own.serving.services
+        wanted = [
+            WantedSlices(name=each.name, chip=each.chip, shape=each.shape(), replicas=each.replicas)
+            for each in sections
+        ]
+        story = self.slice_story
+        for key, value in {**told, "fabric": own.pod.fabric.value}.items():
+            if key in story and key != "point":
+                story = story[story[key].isna() if value != value else story[key] == value]
+        chips = list(dict.fromkeys(each.chip for each in sections))
+        generation = own.pod.generation or (None if own.pod.cubes else "v4")
+        chip = CHIPS_OF_PODS[generation] if generation else chips[0] if len(chips) == 1 else ""
+        if not chip and not story.empty:
+            what = "the pod is of no generation, so nobody knows its chips"
+            raise refuse("pod.generation", what, f"run it with one of {', '.join(CHIPS_OF_PODS)}")
+        return gke_text(self.context.name, [*wanted, *held_slices(story, chip)])
 
     def _repr_html_(self) -> str:
         table = self.availability
