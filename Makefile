@@ -74,6 +74,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "opticube needs Python 3.11 or newer on the PATH"; exit 2; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	$(PIP) install -c constraints.txt -e .
+	$(BIN)/python -m compileall -q $(PACKAGES)
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core

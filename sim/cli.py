@@ -93,7 +93,8 @@ def run_scenario(
         helper = stack.enter_context(open_helper(workers, "sim.report.plots", "get_ready"))
         from sim.cli_scenarios import load_all
 
-        load_all(scenarios, overrides or [])  # faults are told at once, before all that a run needs is imported
+        # faults are told at once, before all that a run needs is imported
+        loaded = load_all(scenarios, overrides or [])
         from sim.commands import RunOptions, run_command
 
         cluster = None
@@ -104,7 +105,7 @@ def run_scenario(
         options = RunOptions(
             workers=workers, cluster=cluster, helper=helper, resume=resume, ideal=ideal, as_json=as_json
         )
-        return run_command(scenarios, overrides or [], out, options)
+        return run_command([scenario for _, scenario in loaded], out, options)
 
 
 @app.command("validate")

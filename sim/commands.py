@@ -50,15 +50,14 @@ class RunOptions:
     as_json: bool = False
 
 
-def run_command(scenarios: Sequence[str], overrides: Sequence[str], out: Path | None, options: RunOptions) -> int:
+def run_command(scenarios: Sequence[Scenario], out: Path | None, options: RunOptions) -> int:
     """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs."""
-    loaded = [load_scenario(name, overrides) for name in scenarios]
-    places = _places(loaded, out, options.resume)
-    for scenario in loaded:
+    places = _places(scenarios, out, options.resume)
+    for scenario in scenarios:
         for point in expand(scenario):
             build_setup(point.scenario)
     results = []
-    for scenario, place in zip(loaded, places, strict=True):
+    for scenario, place in zip(scenarios, places, strict=True):
         finished = place is not None and options.resume and is_finished(place, resolved_yaml(scenario))
         result = (
             stored_result(place, scenario) if place is not None and finished else _run_one(scenario, place, options)
@@ -213,12 +212,13 @@ class _PlainProgress:
 
 def report_command(run: Path, form: str) -> int:
     """Write the report of a finished run again, from its tables."""
-    from sim.report.write import REPORT_FORMS, write_report
+    from sim.report.write import REPORT_FORMS, start_pictures, write_report
 
     if form not in REPORT_FORMS:
         raise refuse("--format", f"`{form}` is no format of a report", f"write one of {', '.join(REPORT_FORMS)}")
     context, tables = context_of(read_manifest(run)), read_tables(run)
-    written = write_report(run, tables, context, form=form)
+    pictures = start_pictures(tables, context.limits, context.pictures)
+    written = write_report(run, tables, context, pictures, form=form)
     say(str(written))
     return ExitStatus.DONE
 

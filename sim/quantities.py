@@ -1,62 +1,50 @@
 """Quantities with units, as people write them: `12 h`, `0.08 %/day`, `50 GB/s`, `99.5 %`.
 
-pint does the arithmetic of units over a small list of our own. A user's text never reaches pint's expression parser
-(which evaluates `9**9**9 s`, reads `1,5 s` as 15 s and `30 m` as metres): a regular expression splits it into a number
-and a chain of unit names, and each name must be in the list.
+A regular expression splits a text into a number and a chain of unit names, and each name must be in a small list:
+nothing is evaluated or guessed (parsers of expressions evaluate `9**9**9 s`, read `1,5 s` as 15 s, `30 m` as metres).
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 from topology.units import Unit
-
-if TYPE_CHECKING:
-    import pint
 
 TEXT_LIMIT = 100
 """Longest text, in characters, that is read as a quantity."""
 
-_DEFINITIONS = (
-    "second = [time] = s",
-    "nanosecond = 1e-9 second = ns",
-    "microsecond = 1e-6 second = us",
-    "millisecond = 1e-3 second = ms",
-    "minute = 60 second = min",
-    "hour = 3600 second = h",
-    "day = 86400 second = d",
-    "week = 604800 second",
-    "year = 31536000 second",
-    "bit = [information]",
-    "byte = 8 bit = B",
-    *(f"{name}bit = {10**power} bit" for name, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12))),
-    *(f"{name}B = {10**power} byte" for name, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15))),
-    *(f"{name}iB = {2**power} byte" for name, power in (("K", 10), ("M", 20), ("G", 30), ("T", 40), ("P", 50))),
-    "watt = [power] = W",
-    "kW = 1e3 watt",
-    "MW = 1e6 watt",
-    "kWh = 3.6e6 watt * second",
-    "USD = [money]",
-    "kUSD = 1e3 USD",
-    "MUSD = 1e6 USD",
-    "one = 1",
-    "percent = 0.01",
-    "ppm = 1e-6",
-    *(f"{name}FLOP = {10**power}" for name, power in (("", 0), ("G", 9), ("T", 12), ("P", 15))),
-)
+_DAY_S = 86400
+_TIME = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": _DAY_S, "day": _DAY_S}
+_FRACTIONS_OF_TIME = {"ns": 9, "us": 6, "ms": 3}
+_SIZES: dict[str, dict[str, int | Fraction]] = {
+    "time": {
+        **_TIME, "week": 7 * _DAY_S, "year": 365 * _DAY_S,
+        **{name: Fraction(1, 10**power) for name, power in _FRACTIONS_OF_TIME.items()},
+    },
+    "data": {
+        "B": 1, "byte": 1, "bit": Fraction(1, 8),
+        **{f"{name}bit": Fraction(10**power, 8) for name, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12))},
+        **{f"{name}B": 10**power for name, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15))},
+        **{f"{name}iB": 2**power for name, power in (("K", 10), ("M", 20), ("G", 30), ("T", 40), ("P", 50))},
+    },
+    "power": {"W": 1, "watt": 1, "kW": 1000, "MW": 10**6},
+    "power time": {"kWh": 3600 * 1000},
+    "money": {"USD": 1, "kUSD": 1000, "MUSD": 10**6},
+    "number": {
+        "one": 1, "percent": Fraction(1, 100), "ppm": Fraction(1, 10**6),
+        **{f"{name}FLOP": 10**power for name, power in (("", 0), ("G", 9), ("T", 12), ("P", 15))},
+    },
+}  # fmt: skip
+"""What each unit measures (energy is power times time), and how many of the first of its kind it is."""
+_UNITS = {name: (kind, Fraction(size)) for kind, sizes in _SIZES.items() for name, size in sizes.items()}
 _ALIASES = {
     "%": "percent", "request": "one", "requests": "one", "seconds": "s", "sec": "s", "minutes": "min", "hours": "h",
     "hr": "h", "days": "d", "weeks": "week", "years": "year", "bytes": "byte", "µs": "us", "μs": "us", "bits": "bit",
 }  # fmt: skip
-_NAMES = (
-    "ns", "us", "ms", "s", "second", "min", "minute", "h", "hour", "d", "day", "week", "year",
-    "bit", "kbit", "Mbit", "Gbit", "Tbit", "B", "byte", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "PiB",
-    "W", "watt", "kW", "MW", "kWh", "USD", "kUSD", "MUSD", "one", "percent", "ppm", "FLOP", "GFLOP", "TFLOP", "PFLOP",
-)  # fmt: skip
 _EXAMPLES = {
     "s": ("30 s", "10 min", "12 h"),
     "1/s": ("0.08 %/day", "0.001 1/h", "5 1/s"),
@@ -99,34 +87,34 @@ def parse_quantity(value: object, unit: Unit) -> float:
         raise _out_of_bounds(value, number, unit) from None
 
 
-@cache
-def _registry() -> pint.UnitRegistry[float]:
-    """A registry of the units above only: 15 ms instead of a third of a second."""
-    import pint
-
-    registry: pint.UnitRegistry[float] = pint.UnitRegistry(None, cache_folder=None)
-    for definition in _DEFINITIONS:
-        registry.define(definition)
-    return registry
-
-
 @lru_cache(maxsize=1024)
 def _ratio(unit_text: str, symbol: str) -> Fraction:
     """How many `symbol` one `unit_text` is, as a fraction, so that 99.9 % is 0.999 to the last bit.
 
     Raises AdviceError when the unit is unknown or measures something else.
     """
-    names = [part.strip() for part in unit_text.split("/")]
-    names = ["one" if name in ("", "1") else _ALIASES.get(name, name) for name in names]
+    names = [_ALIASES.get(part.strip(), part.strip()) for part in unit_text.split("/")]
     for name in names:
-        if name not in _NAMES:
+        if name not in ("", "1") and name not in _UNITS:
             raise AdviceError(f"unit `{unit_text}` is not known", _nearest_unit(name, symbol))
-    registry = _registry()
-    target = registry.parse_units(symbol.replace("1/", "one/") if symbol != "1" else "one")
-    source = registry.parse_units("/".join(names))
-    if source.dimensionality != target.dimensionality:
+    kinds, size = _kinds_and_size(names)
+    wanted_kinds, wanted_size = _kinds_and_size(symbol.split("/"))
+    if kinds != wanted_kinds:
         raise AdviceError(f"unit `{unit_text}` does not measure {_kind(symbol)}", _examples(Unit(symbol)))
-    return Fraction(float(registry.Quantity(1.0, source).to(target).magnitude)).limit_denominator(10**15)
+    return size / wanted_size
+
+
+def _kinds_and_size(names: Sequence[str]) -> tuple[dict[str, int], Fraction]:
+    """What a chain of units `a/b/c` measures, as powers of kinds, and its size; `1` and nothing stand for a number."""
+    powers: dict[str, int] = {}
+    size = Fraction(1)
+    for place, name in enumerate(names):
+        kind, ratio = _UNITS.get(name, ("number", Fraction(1)))
+        power = 1 if place == 0 else -1
+        for base in kind.split():
+            powers[base] = powers.get(base, 0) + power
+        size *= ratio**power
+    return {kind: power for kind, power in powers.items() if power and kind != "number"}, size
 
 
 def _from_number(value: float, unit: Unit) -> float:
@@ -185,7 +173,7 @@ def _nearest_unit(name: str, symbol: str) -> str:
 
     if name == "m":
         return "write `min` for minutes"
-    near = difflib.get_close_matches(name, [*_NAMES, *_ALIASES], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, [*_UNITS, *_ALIASES], n=1, cutoff=0.5)
     return f"write `{near[0]}`" if near else _examples(Unit(symbol))
 
 

@@ -24,6 +24,7 @@ from sim.other_failures import (
     SilentCorruption,
     SlowHosts,
 )
+from sim.picture_names import PictureName
 from sim.quantities import AdviceError
 from sim.repair_policies import TwoStage
 from topology.errors import InputError
@@ -43,7 +44,7 @@ class Section(BaseModel):
     every import costs each command a quarter of a second.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def kind_or(default: str) -> Discriminator:
@@ -298,6 +299,8 @@ class RunSection(Section):
     jobs are those of the time after it; waits, slowdowns and counts are those of the jobs that arrive after it."""
     start: Literal["stationary", "new"] = "stationary"
     """`stationary`: the machine is found in its long-run state. `new`: everything starts new and up."""
+    pictures: tuple[PictureName, ...] | None = None
+    """Pictures that are drawn of the run; all that it has something for, unless named here (`[]`: none)."""
 
 
 class Expectation(Section):

@@ -9,7 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def run(
     (table `ideal`): some ten times the work.
     """
     if out is None:
-        return _run(scenario, None, workers, executor, progress, ideal=ideal)
+        return _result(_simulated(scenario, None, workers, executor, progress, ideal=ideal))
     place, scenario_yaml = Path(out), resolved_yaml(scenario)
     if resume and is_finished(place, scenario_yaml):
         return stored_result(place, scenario)
@@ -106,14 +106,18 @@ def run_into(
 ) -> Result:
     """Run into an open folder: finished points are taken from it, tables, manifest and report are written to it.
 
-    `helper` is a process that draws the pictures (see `write_report`).
+    `helper` is a process that draws the pictures (see `start_pictures`).
     """
-    from sim.report.write import write_report
+    from sim.report.write import start_pictures, write_report
 
-    result = _run(scenario, folder, workers, executor, progress, ideal=ideal)
+    simulated = _simulated(scenario, folder, workers, executor, progress, ideal=ideal)
+    pictures = start_pictures(
+        simulated.tables, _limits(scenario), scenario.run.pictures, workers=workers, helper=helper
+    )
+    result = _result(simulated)
     folder.write_tables(result.tables)
     folder.write_timeline(result.timeline)
-    write_report(folder.path, result.tables, result.context, workers=workers, helper=helper)
+    write_report(folder.path, result.tables, result.context, pictures)
     folder.finish(result.manifest)
     return replace(result, folder=folder.path)
 
@@ -134,7 +138,18 @@ def stored_result(place: Path, scenario: Scenario) -> Result:
     )
 
 
-def _run(
+@dataclass(frozen=True, kw_only=True)
+class _Simulated:
+    """What the simulation of a scenario gave: its points with their results, the tables of all, the time it took."""
+
+    scenario: Scenario
+    points: Sequence[Point]
+    results: Sequence[PointResult]
+    tables: dict[str, pd.DataFrame]
+    wall_time_s: float
+
+
+def _simulated(
     scenario: Scenario,
     folder: RunFolder | None,
     workers: int | None,
@@ -142,7 +157,7 @@ def _run(
     progress: Progress | None,
     *,
     ideal: bool,
-) -> Result:
+) -> _Simulated:
     began = time.monotonic()
     points = expand(scenario)
     counter = _Counter(progress, _tasks_of(points))
@@ -154,7 +169,8 @@ def _run(
     tables = _joined(scenario, results)
     if removed is not None:
         tables = {name: removed if name == "ideal" else tables[name] for name in SPECS if name in {*tables, "ideal"}}
-    return _result(scenario, points, results, tables, time.monotonic() - began)
+    wall_time_s = time.monotonic() - began
+    return _Simulated(scenario=scenario, points=points, results=results, tables=tables, wall_time_s=wall_time_s)
 
 
 def _run_points(points: Sequence[Point], runner: PointRunner, folder: RunFolder | None) -> list[PointResult]:
@@ -232,17 +248,13 @@ def _joined(scenario: Scenario, results: Sequence[PointResult]) -> dict[str, pd.
     return tables
 
 
-def _result(
-    scenario: Scenario,
-    points: Sequence[Point],
-    results: Sequence[PointResult],
-    tables: dict[str, pd.DataFrame],
-    wall_time_s: float,
-) -> Result:
+def _result(simulated: _Simulated) -> Result:
+    scenario, points, results = simulated.scenario, simulated.points, simulated.results
+    tables = simulated.tables
     hosts = {result.index: float(result.values["host_availability"]) for result in results}
     verdicts = tuple(judge_expectations(scenario.expect, tables["summary"], hosts)) if scenario.expect else ()
     warnings = [*run_warnings(scenario, points, results), *(verdict.text for verdict in verdicts if not verdict.met)]
-    manifest = _manifest(scenario, points, results, tables, wall_time_s) | {"warnings": warnings}
+    manifest = _manifest(simulated) | {"warnings": warnings}
     return Result(
         scenario=scenario,
         tables=tables,
@@ -271,18 +283,13 @@ def context_of(manifest: Mapping[str, Any]) -> ReportContext:
         seed=int(manifest["seed"]),
         wall_time_s=float(manifest["wall_time_s"]),
         hall=tuple(manifest["hall"]) if manifest.get("hall") else None,
+        pictures=manifest.get("pictures"),
     )
 
 
-def _manifest(
-    scenario: Scenario,
-    points: Sequence[Point],
-    results: Sequence[PointResult],
-    tables: dict[str, pd.DataFrame],
-    wall_time_s: float,
-) -> dict[str, Any]:
+def _manifest(simulated: _Simulated) -> dict[str, Any]:
     """Version, seed, platform, wall time, digests of inputs, tables and failure draws, and what a report prints."""
-    services = () if scenario.serving is None else scenario.serving.services
+    scenario, points, results = simulated.scenario, simulated.points, simulated.results
     pod = points[0].scenario.pod.build()
     return {
         "name": scenario.name,
@@ -291,7 +298,7 @@ def _manifest(
         "seed": scenario.run.seed,
         "platform": {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()},
         "libraries": {name: version(name) for name in ("numpy", "scipy", "numba", "pandas", "pyarrow", "simpy")},
-        "wall_time_s": round(wall_time_s, 3),
+        "wall_time_s": round(simulated.wall_time_s, 3),
         "points": [
             {
                 "point": point.index,
@@ -301,15 +308,20 @@ def _manifest(
             for point, result in zip(points, results, strict=True)
         ],
         "hall": list(pod.grid) if isinstance(pod, Pod) else None,
+        "pictures": None if scenario.run.pictures is None else list(scenario.run.pictures),
         "inputs": input_digests(points),
-        "tables": {name: table_digest(table) for name, table in tables.items()},
+        "tables": {name: table_digest(table) for name, table in simulated.tables.items()},
         "failure_draws": {str(result.index): result.values["failure_draws"] for result in results},
         "streams": streams_digest([build_setup(point.scenario) for point in points]),
         "settings": [list(setting) for setting in effective_settings(scenario)],
-        "limits": {
-            service.name: {
-                "ttft_s": service.slo.ttft, "tpot_s": service.slo.tpot, "attainment": service.slo.attainment
-            }
-            for service in services
-        },
-    }  # fmt: skip
+        "limits": {name: asdict(limits) for name, limits in _limits(scenario).items()},
+    }
+
+
+def _limits(scenario: Scenario) -> dict[str, ServiceLimits]:
+    """What each service promises."""
+    services = () if scenario.serving is None else scenario.serving.services
+    return {
+        service.name: ServiceLimits(ttft_s=service.slo.ttft, tpot_s=service.slo.tpot, attainment=service.slo.attainment)
+        for service in services
+    }

@@ -39,6 +39,7 @@ class ReportContext:
 
     `settings` are (label, value, mark) in the order in which they are printed; `limits` holds the promise of each
     service by its name; `seed`, `wall_time_s` and `hall`, the grid of cubes, may be unknown (a report of tables alone).
+    `pictures` are the names of those that are asked for, None where all are.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ReportContext:
     seed: int | None = None
     wall_time_s: float | None = None
     hall: tuple[int, int, int] | None = None
+    pictures: Sequence[str] | None = None
 
     def marked_settings(self) -> list[Setting]:
         """The settings as named tuples."""

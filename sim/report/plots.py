@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -109,10 +109,15 @@ class Picture:
 
 
 def draw_pictures(
-    tables: Tables, *, limits: Mapping[str, ServiceLimits] | None = None, narrow: bool = True
+    tables: Tables,
+    *,
+    limits: Mapping[str, ServiceLimits] | None = None,
+    asked: Sequence[str] | None = None,
+    narrow: bool = True,
 ) -> dict[str, Picture]:
-    """Every picture for which the run has a table; `narrow` also draws the versions for a page of 400 pixels."""
-    return {name: _picture(name, tables, limits, narrow=narrow) for name in pictures_of(tables)}
+    """The pictures `asked` for (None: all) of which the run has a table; `narrow` also draws the versions for a page of
+    400 pixels."""
+    return {name: _picture(name, tables, limits, narrow=narrow) for name in pictures_of(tables, asked)}
 
 
 def _picture(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | None, *, narrow: bool) -> Picture:
@@ -137,9 +142,12 @@ def _figure(name: str, tables: Tables, limits: Mapping[str, ServiceLimits] | Non
     return DRAWINGS[name][2](tables, narrow=narrow, **extra).figure
 
 
-def render_pictures(tables: Tables, limits: Mapping[str, ServiceLimits], workers: int | None) -> list[Rendering]:
-    """Every picture for which the run has a table, drawn by `workers` processes (None: one per core)."""
-    names = pictures_of(tables)
+def render_pictures(
+    tables: Tables, limits: Mapping[str, ServiceLimits], asked: Sequence[str] | None, workers: int | None
+) -> list[Rendering]:
+    """The pictures `asked` for (None: all) of which the run has a table, drawn by `workers` processes (None: one per
+    core)."""
+    names = pictures_of(tables, asked)
     label, first = variants_of(tables)[0]
     shown = {name: ("", tables) if name in OF_WHOLE_RUN else (label, first) for name in names}
     needed = {name: (DRAWINGS[name][0], *ALSO_NEEDED.get(name, ())) for name in names}
@@ -182,9 +190,13 @@ def rendered(name: str, tables: Tables, limits: Mapping[str, ServiceLimits], nar
     return svg_text(figure), b"" if narrow else png_bytes(figure)
 
 
-def pictures_of(tables: Tables) -> list[str]:
-    """Names of the pictures for which the run has a table with something to draw."""
-    names = [name for name, (table, _, _) in DRAWINGS.items() if not is_absent(tables, table)]
+def pictures_of(tables: Tables, asked: Sequence[str] | None = None) -> list[str]:
+    """Names of the pictures `asked` for (None: all) for which the run has a table with something to draw."""
+    names = [
+        name
+        for name, (table, _, _) in DRAWINGS.items()
+        if (asked is None or name in asked) and not is_absent(tables, table)
+    ]
     has_picture: dict[str, Callable[[], bool]] = {
         "cubes": lambda: not is_absent(tables, "operations"),  # of other runs the replay alone shows them
         "wait": lambda: load_key(tables["operations"]) is not None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
@@ -58,6 +59,8 @@ RC: dict[Any, Any] = {
 WIDE_INCHES = 8.0
 NARROW_INCHES = 3.75
 PNG_DPI = 160
+PNG_PACKING = {"compress_level": 1, "compress_type": zlib.Z_RLE}
+"""Rows of one colour pack as well so as with all of zlib's efforts, in half the time."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -162,7 +165,7 @@ def empty_panels(sentence: str, *, narrow: bool = False) -> Panels:
 def png_bytes(figure: Figure) -> bytes:
     """The figure as PNG without dates or versions: the same bytes for the same tables."""
     out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=PNG_DPI, metadata={"Software": None}, pil_kwargs={"compress_level": 4})
+    figure.savefig(out, format="png", dpi=PNG_DPI, metadata={"Software": None}, pil_kwargs=PNG_PACKING)
     return out.getvalue()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 from pathlib import Path
@@ -23,24 +23,31 @@ REPORT_FORMS = ("html", "md", "pdf")
 """The forms of a report, by the ends of their files' names."""
 
 
-def write_report(
-    folder: Path,
+def start_pictures(
     tables: Tables,
-    context: ReportContext,
+    limits: Mapping[str, ServiceLimits],
+    asked: Sequence[str] | None = None,
     *,
-    form: str = "html",
     workers: int | None = 1,
     helper: Executor | None = None,
+) -> Mapping[str, Rendering]:
+    """Pictures by name (those `asked` for; None: all), in the making from now on: who takes one waits for all of them.
+
+    They are drawn by `workers` processes (None: one per core), since that takes longest; by way of `helper`, where
+    there is one that knows how to draw already. Without it they are drawn when the first is asked for.
+    """
+    return _Awaited(start_task(helper, _pictures, tables, limits, asked, workers))
+
+
+def write_report(
+    folder: Path, tables: Tables, context: ReportContext, pictures: Mapping[str, Rendering], *, form: str = "html"
 ) -> Path:
     """Write `plots/` and the report (`report.html`, or `report.md` for form "md"); return the path of the report.
-    For form "pdf" write `report.pdf` alone: it holds its pictures.
 
-    Pictures are drawn by `workers` processes (None: one per core), since that takes longest; by way of `helper`, where
-    there is one that knows how to draw already.
+    For form "pdf" write `report.pdf` alone: it holds its pictures.
     """
     if form == "pdf":
         return write_one_file(folder / "report.pdf", tables, context)
-    pictures = _Awaited(start_task(helper, _pictures, tables, context.limits, workers))
     render = render_text_page if form == "md" else render_page
     page = render(tables, context, pictures)
     for picture in pictures.values():
@@ -58,7 +65,7 @@ def write_one_file(path: Path, tables: Tables, context: ReportContext) -> Path:
     form = path.suffix.lstrip(".")
     if form not in ("html", "pdf"):
         raise refuse(str(path), f"`{form[:20]}` is no form of a report in one file", "write a name in .html or .pdf")
-    pictures = draw_pictures(tables, limits=context.limits, narrow=form == "html")
+    pictures = draw_pictures(tables, limits=context.limits, asked=context.pictures, narrow=form == "html")
     if form == "pdf":
         from sim.report.pdf import render_pdf
 
@@ -69,7 +76,7 @@ def write_one_file(path: Path, tables: Tables, context: ReportContext) -> Path:
 
 
 class _Awaited(Mapping[str, Rendering]):
-    """Pictures by name, awaited when one is asked for: until then the page is written while they are drawn."""
+    """Pictures by name, awaited when one is asked for: until then other work is done while they are drawn."""
 
     def __init__(self, drawn: Callable[[], list[Rendering]]) -> None:
         self._drawn = drawn
@@ -88,7 +95,9 @@ class _Awaited(Mapping[str, Rendering]):
         return len(self._pictures)
 
 
-def _pictures(tables: Tables, limits: Mapping[str, ServiceLimits], workers: int | None) -> list[Rendering]:
+def _pictures(
+    tables: Tables, limits: Mapping[str, ServiceLimits], asked: Sequence[str] | None, workers: int | None
+) -> list[Rendering]:
     from sim.report.plots import render_pictures  # a process with a helper never needs matplotlib
 
-    return render_pictures(tables, limits, workers)
+    return render_pictures(tables, limits, asked, workers)

@@ -11,6 +11,8 @@ import pytest
 
 from sim.cli import command_status
 from sim.executors import open_helper, start_task
+from sim.picture_names import PictureName
+from sim.report.plots import DRAWINGS
 from tests.run.cases import MACHINE, every_name, opticube
 from topology.errors import EnvironmentFault
 
@@ -36,6 +38,28 @@ def test_a_run_draws_what_report_draws(tmp_path: Path) -> None:
     drawn = {name: (folder / name).read_bytes() for name in names}
     assert command_status(["report", str(folder)]) == 0
     assert {name: (folder / name).read_bytes() for name in names} == drawn
+
+
+def test_only_pictures_that_are_asked_for(
+    tmp_path: Path, promise_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goal: a run draws all it has something for, or what its scenario names. Method: a promise, with no picture, its
+    own and one that it has nothing for, with a name that is none; the same from the stored run. Every picture is named.
+    """
+    assert list(DRAWINGS) == list(PictureName)
+    for asked, drawn in (("[]", []), ("[ledger,promise]", ["plots/promise.png", "plots/promise.svg"])):
+        folder = tmp_path / f"run{len(drawn)}"
+        setting = ["--set", f"run.pictures={asked}", "--out", str(folder), "--workers", "1"]
+        assert command_status(["run", str(promise_file), *setting]) == 0
+        page = (folder / "report.html").read_bytes()
+        for _ in range(2):
+            assert [name for name in every_name(folder) if name.startswith("plots/")] == drawn
+            assert (folder / "report.html").read_bytes() == page
+            assert page.count(b"<figure") == len(drawn) // 2
+            assert command_status(["report", str(folder)]) == 0
+    capsys.readouterr()
+    assert command_status(["run", str(promise_file), "--set", "run.pictures=[promises]"]) == 2
+    assert "run.pictures.0: `promises` is not known here; write `promise`" in capsys.readouterr().err
 
 
 def test_an_error_ends_the_helper(tmp_path: Path) -> None:

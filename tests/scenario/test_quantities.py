@@ -34,6 +34,9 @@ SHARE = Unit("1", low=0.0, high=1.0, open_ends=True)
         ("32 GiB", Unit("byte"), 32 * 2.0**30),
         ("275 TFLOP/s", Unit("1/s"), 275e12),
         ("1.2 kW", Unit("W"), 1200.0),
+        ("1 kWh/MW", SECONDS, 3.6),
+        ("0.36 USD/kWh", Unit("USD/kWh"), 0.36),
+        ("1 kUSD/week", Unit("USD/year"), 365e3 / 7),
         ("99.5 %", SHARE, 0.995),
         ("99.9 %", SHARE, 0.999),
         (0.995, SHARE, 0.995),
@@ -67,7 +70,7 @@ REFUSED: tuple[object, ...] = (
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text)[:20])
 def test_refusals(text: object) -> None:
-    """Goal: nothing is guessed. Method: texts that pint or float would take or hang on."""
+    """Goal: nothing is guessed. Method: texts that a general parser or float would take or hang on."""
     with pytest.raises(AdviceError) as caught:
         parse_quantity(text, SECONDS)
     assert caught.value.write.startswith("write ")

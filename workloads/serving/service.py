@@ -304,9 +304,10 @@ class Service:
     def _drain(self) -> None:
         """Move the kernel's counts into integers without bound."""
         common = self._state.common
-        for place in range(f.SETTINGS, f.COMMON_SIZE):
-            value = int(common[place])
-            self._totals[place] = max(self._totals[place], value) if place in f.MAXIMA else self._totals[place] + value
+        for place, value in enumerate(common[f.SETTINGS :].tolist(), f.SETTINGS):
+            if value:
+                so_far = self._totals[place]
+                self._totals[place] = max(so_far, value) if place in f.MAXIMA else so_far + value
         common[f.SETTINGS :] = 0
 
     def _load_chunk(self) -> None:
