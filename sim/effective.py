@@ -21,6 +21,7 @@ from workloads.load.replay import TraceRequests
 Setting = tuple[str, str, str]
 
 ASSUMPTION = "assumption"
+RETURNS = {"arrival": "arrival of a turn", "answer": "end of its answer"}
 _DEFAULT_DELAYS = {"evict": 30.0, "circuits": 10.0, "preflight": 180.0, "restore": 600.0}
 
 
@@ -215,7 +216,7 @@ def _lengths(service: ServiceSection) -> Iterator[Setting]:
         yield f"{service.name}: trace", f"{trace.format}, {trace.requests.count:,} requests{failed}", ""
     sessions = getattr(law, "sessions", None)
     if sessions is not None:
-        back = f"back {seconds(sessions.return_mean)} after the arrival of a turn"
+        back = f"back {seconds(sessions.return_mean)} after the {RETURNS[sessions.return_after]}"
         context = f"at most {sessions.max_context:,} tokens with the history"
         yield f"{service.name}: sessions", f"{number(sessions.mean_turns)} turns, {back}, {context}", ""
 

@@ -52,7 +52,7 @@ def export_text(
     if service is None and len(services) > 1:
         raise refuse("--service", "the run has several services", f"write one of {', '.join(services)}")
     chosen = services[0] if service is None else service
-    rows = table[table["service"] == chosen].sort_values("request").reset_index(drop=True)
+    rows = table[table["service"] == chosen].sort_values(["arrival_ns", "request"]).reset_index(drop=True)
     if rows.empty:
         raise refuse("--service", f"`{chosen}` has no recorded requests", f"write one of {', '.join(services)}")
     if rows["request"].duplicated().any():

@@ -27,9 +27,11 @@ REQUEST_MEANINGS = {
     "LengthPairs.path": "The trace file, yours: none is shipped.",
     "LengthPairs.format": "Whose format it has; taken from its first line where that is certain.",
     "Sessions.turns": "Mean number of turns, geometric, at most 64.",
-    "Sessions.return_mean": "Mean time from the arrival of a turn to that of the next, lognormal; the answer lies in "
-    "it, and a late answer delays nobody (open loop).",
+    "Sessions.return_mean": "Mean time to the arrival of the next turn, lognormal: see `return_after`.",
     "Sessions.return_cv": "Its standard deviation over its mean.",
+    "Sessions.return_after": "From when it counts. `arrival` of the turn before: the answer lies in it, and a late "
+    "answer delays nobody (open loop). `answer`: its end, or the user's giving up (closed loop): late answers delay "
+    "the turns that follow; a rate is then that of sessions times their turns, a capacity that of the open loop.",
     "Sessions.max_context": "Most tokens of prompt and answer; beyond, the history is forgotten.",
     "Sessions.system_prompt": "Tokens at the start of every prompt, the same for all users.",
     "Sessions.block_tokens": "Tokens of a block of a prefix that a cache can share.",

@@ -25,6 +25,10 @@ class Requests:
     Where prompts share prefixes, request i names the blocks of its prompt, each of `hash_block_tokens` tokens, by the
     numbers `hash_ids[hash_offsets[i] : hash_offsets[i + 1]]`: equal leading numbers are equal leading tokens. The last
     block may be partial; blocks past the last number are shared with nobody. All three are None without prefixes.
+
+    Where users come back (closed loop), `previous[i]` is the request of the same session before request i, -1 for the
+    first. Request i then comes `arrival_ns[i] - arrival_ns[previous[i]]`, its think time, after that one has left the
+    system, and not at all after `arrival_ns[-1]`; `arrival_ns` are the arrivals if answers took no time.
     """
 
     arrival_ns: NDArray[np.int64]
@@ -33,6 +37,7 @@ class Requests:
     hash_ids: NDArray[np.int64] | None = None
     hash_offsets: NDArray[np.int64] | None = None
     hash_block_tokens: int | None = None
+    previous: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Check lengths, order, signs and hashes; raise InputError naming the first request that is wrong."""
@@ -50,6 +55,22 @@ class Requests:
         if faults:
             raise InputError(faults)
         self._check_hashes()
+        self._check_previous()
+
+    def _check_previous(self) -> None:
+        if self.previous is None:
+            return
+        if self.previous.size != self.count:
+            raise refuse("requests", "not every request says which one it follows", "give -1 for those that do not")
+        follows = self.previous[self.previous >= 0]
+        wrong = (self.previous < -1) | (self.previous >= np.arange(self.count))
+        if np.any(wrong):
+            where = f"request {int(np.argmax(wrong))}"
+            raise refuse(where, "follows no request before it", "name an earlier one, or -1")
+        numbers, times = np.unique(follows, return_counts=True)
+        if np.any(times > 1):
+            where = f"request {int(numbers[np.argmax(times > 1)])}"
+            raise refuse(where, "is followed by two requests", "one turn of a session follows another")
 
     def _check_hashes(self) -> None:
         ids, offsets, block = self.hash_ids, self.hash_offsets, self.hash_block_tokens
@@ -86,10 +107,18 @@ class Requests:
 
     def first(self, count: int) -> Requests:
         """The first `count` requests."""
-        return self.picked(np.arange(min(count, self.count)), self.arrival_ns[:count])
+        few = self.open_loop.picked(np.arange(min(count, self.count)), self.arrival_ns[:count])
+        return few if self.previous is None else replace(few, previous=self.previous[:count])
+
+    @property
+    def open_loop(self) -> Requests:
+        """The same requests, each at its arrival whatever becomes of the others."""
+        return self if self.previous is None else replace(self, previous=None)
 
     def picked(self, places: NDArray[np.int64], arrival_ns: NDArray[np.int64]) -> Requests:
         """The requests at `places` (some perhaps often, some never), arriving at `arrival_ns`."""
+        if self.previous is not None:
+            raise refuse("requests", "turns of sessions follow each other", "pick from those of an open loop")
         lengths = self.input_tokens[places], self.output_tokens[places]
         if self.hash_ids is None or self.hash_offsets is None:
             return Requests(arrival_ns, *lengths)
@@ -109,6 +138,8 @@ def joined(parts: Sequence[Requests]) -> Requests:
     """One after the other, in one; prefix blocks are of one size or there are none in any part."""
     if len(parts) == 1:
         return parts[0]
+    if any(part.previous is not None for part in parts):
+        raise refuse("requests", "sessions come all at once", "give their requests in one part")
     columns = [
         np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
         for name in ("arrival_ns", "input_tokens", "output_tokens")

@@ -60,8 +60,9 @@ def disturbed_window(scenario: Scenario, task: WindowTask) -> Disturbed:
                 service.set_speed(replica, speed, round(at_s * NS))
         record = service.finish().record
         assert record is not None
-        step = record.arrival_ns // round(asked.step * NS)
-        weights = (np.ones(step.size), record.status == COMPLETED, record.attempts)
+        came = record.arrival_ns >= 0
+        step = record.arrival_ns[came] // round(asked.step * NS)
+        weights = (np.ones(step.size), record.status[came] == COMPLETED, record.attempts[came])
         found.append([np.bincount(step, weights=each, minlength=asked.steps)[: asked.steps] for each in weights])
     arrived, answered, attempts = (np.array(each, dtype=np.float64) for each in zip(*found, strict=True))
     return Disturbed(arrived=arrived, answered=answered, attempts=attempts)

@@ -86,7 +86,8 @@ def request_rows(outcome: ServiceOutcome) -> list[Row]:
     if requests is None or record is None:
         return []
     prefixes = _prefix_texts(requests)
-    count = min(requests.count, record.arrival_ns.size)
+    arrival_ns = record.arrival_ns[: requests.count]
+    order = [number for number in np.argsort(arrival_ns, kind="stable").tolist() if arrival_ns[number] >= 0]
     return [
         {
             "service": outcome.section.name,
@@ -104,7 +105,7 @@ def request_rows(outcome: ServiceOutcome) -> list[Row]:
             "prefix_blocks": prefixes[number],
             "prefix_block_tokens": requests.hash_block_tokens,
         }
-        for number in range(count)
+        for number in order
     ]
 
 

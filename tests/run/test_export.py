@@ -34,7 +34,8 @@ ALONE = (
 def sessions() -> Result:
     """A run of users who come back, with prefixes."""
     text = SERVED.replace(
-        "kind: poisson", "sessions: {turns: 3, return_mean: 20 s, max_context: 16384, system_prompt: 600}"
+        "kind: poisson",
+        "sessions: {turns: 3, return_mean: 20 s, return_after: answer, max_context: 16384, system_prompt: 600}",
     )
     return run(loaded(text, *ALONE), workers=1)
 

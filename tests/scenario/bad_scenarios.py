@@ -371,6 +371,13 @@ CROSS_CASES = [
         ":27: ",
         "turns of 100; write a mean number between 1 and 16",
     ),
+    edit(
+        "users who come back after nothing",
+        "kind: gamma\n",
+        "kind: gamma\n        sessions: {turns: 3, return_mean: 2 min, max_context: 8192, return_after: never}\n",
+        ":27: ",
+        "answer",
+    ),
     edit("no load", "      load: 0.7\n", "", ":19: ", "nothing says how many requests arrive; write `load: 0.7`"),
     edit(
         "budget within a batch",

@@ -70,6 +70,9 @@ def test_the_run_says_what_its_files_and_users_are(trace: str) -> None:
     assert said["chat: trace"] == "csv, 10 requests; 2 failed rows are left out"
     said = {label: value for label, value, _ in effective_settings(loaded(KINDS["gamma"], trace))}
     assert "back 2 min after the arrival of a turn, at most 200,000 tokens" in said["chat: sessions"]
+    closed = KINDS["gamma"].replace("turns: 3", "turns: 3, return_after: answer")
+    said = {label: value for label, value, _ in effective_settings(loaded(closed, trace))}
+    assert "back 2 min after the end of its answer" in said["chat: sessions"]
 
 
 @pytest.mark.parametrize(

@@ -239,8 +239,21 @@ def tells_clients(config: ServiceConfig, rules: Rules) -> bool:
     return config.clients != Clients() or admission != Admission()
 
 
+def tell_turns(naive: Naive, requests: Requests) -> None:
+    """Who follows whom in sessions, and after how long."""
+    if requests.previous is None:
+        return
+    naive.acts = True
+    for request, previous in zip(naive.requests, requests.previous.tolist(), strict=True):
+        if previous >= 0:
+            before = naive.requests[previous]
+            before.turn_after, request.think = request, request.arrival - before.arrival
+            naive.ahead.remove(request)
+
+
 def tell_requests(naive: Naive, case: Case) -> None:
-    """Classes, cancellations and seeds of the requests, from the same uniforms."""
+    """Classes, cancellations and seeds of the requests, from the same uniforms; and their sessions."""
+    tell_turns(naive, case.requests)
     config, count = case.config, case.requests.count
     classes = case.uniforms("serving.priorities", 0, count)
     cancels = case.uniforms("serving.cancellations", 0, count)

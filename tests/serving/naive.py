@@ -95,6 +95,10 @@ class Request:
     event: int = FAR
     leaving: int = 0
     away: bool = False
+    order: int = 0
+    turn_after: Request | None = None
+    think: int = 0
+    thinking: bool = False
     host: object = None
     host_kv: int = 0
     ledger: Counter[str] = field(default_factory=Counter)
@@ -143,6 +147,9 @@ class Replica:
 class Naive:
     """The service, one boundary at a time."""
 
+    acts = False
+    """Whether users do something beside sending requests that are known."""
+
     def __init__(
         self, rules: Rules, requests: list[tuple[int, int, int, int]], hashes: list[tuple[int, ...]] | None = None
     ) -> None:
@@ -154,7 +161,8 @@ class Naive:
         self.replicas = [Replica() for _ in range(rules.replicas)]
         self.room: list[Request] = []
         self.turn = -1
-        self.now = 0
+        self.now = self.arrived = 0
+        self.last_arrival = requests[-1][0]
         self.gaps: Counter[int] = Counter()
         self.count: Counter[str] = Counter()
 
@@ -267,12 +275,27 @@ class Naive:
         self.now = until
 
     def next_client(self) -> Request | None:
-        """Whose client does something next: none without clients."""
-        return None
+        """Whose client does something next; of one instant the first that arrived."""
+        return min(
+            (request for request in self.requests if self.acts and request.event < FAR),
+            key=lambda request: (request.event, request.order),
+            default=None,
+        )
 
     def client_acts(self, request: Request, t: int) -> None:
-        """Only with clients."""
-        raise AssertionError
+        """A user has thought and sends the next turn."""
+        assert request.thinking
+        request.thinking, request.event = False, FAR
+        if request.cancel < FAR:
+            request.cancel += t - request.arrival
+        request.arrival = t
+        self.arrive(request)
+
+    def end_turn(self, request: Request, t: int) -> None:
+        """The request has left: its user thinks, and comes again while the window of arrivals is open."""
+        turn = request.turn_after
+        if turn is not None and t + turn.think <= self.last_arrival:
+            turn.thinking, turn.event, turn.order = True, t + turn.think, request.order
 
     # Routing.
 
@@ -314,9 +337,12 @@ class Naive:
 
     def arrive(self, request: Request) -> None:
         """Refuse what can never run, route the rest."""
+        request.order = self.arrived
+        self.arrived += 1
         if request.prompt < 1 or request.output < 1:
             request.status = 4
             self.count["failed_rows"] += 1
+            self.end_turn(request, request.arrival)
             return
         self.count["offered"] += 1
         request.since = request.arrival
@@ -324,6 +350,7 @@ class Naive:
         if request.prompt + request.output - 1 > longest or self.most_blocks(request) > self.rules.blocks:
             request.status = 3
             self.count["refused"] += 1
+            self.end_turn(request, request.arrival)
             return
         self.send(request, request.arrival)
 
@@ -336,7 +363,7 @@ class Naive:
         queue = self.room if replica is None else replica.queue
         later = [
             other.priority > request.priority
-            or (by_age and other.priority == request.priority and other.index > request.index)
+            or (by_age and other.priority == request.priority and other.order > request.order)
             for other in queue
         ]
         queue.insert([*later, True].index(True), request)
@@ -546,7 +573,7 @@ class Naive:
         cached = sum(request.kv for request in flight.prompts)
         for request in flight.prompts:
             self.split_prompt(request, flight, tokens, reads, pairs, cached)
-        for request in sorted(flight.decodes, key=lambda request: request.index):
+        for request in sorted(flight.decodes, key=lambda request: request.order):
             for _ in range(self.tokens_of(request, flight)):
                 request.kv += 1
                 self.emit(request, t)
@@ -585,6 +612,7 @@ class Naive:
             request.finish, request.status, request.event = t, 1, FAR
             request.blocks = 0
             self.count["completed"] += 1
+            self.end_turn(request, t)
 
     def split_decode(self, request: Request, flight: Pass, reads: int) -> None:
         """Ledger of one decode for one pass."""
@@ -658,7 +686,7 @@ class Naive:
         self.advance(t)
         replica = self.replicas[number]
         replica.believed = False
-        returned, replica.queue = sorted(replica.queue, key=lambda request: request.index), []
+        returned, replica.queue = sorted(replica.queue, key=lambda request: request.order), []
         for request in returned:
             request.book("undetected_dead_replica", t)
             self.wait_again(request, t)
@@ -685,7 +713,7 @@ class Naive:
         if self.central:
             self.wake_idle(t)
             return
-        returned, self.room = sorted(self.room, key=lambda request: request.index), []
+        returned, self.room = sorted(self.room, key=lambda request: request.order), []
         for request in returned:
             request.book("no_replica_up", t)
             self.wait_again(request, t)

@@ -22,13 +22,7 @@ def draw(seed: int, number: int) -> int:
 class ClientNaive(Naive):
     """What clients do is one more kind of event: after ends of passes, before arrivals, by order of first arrival."""
 
-    def next_client(self) -> Request | None:
-        """The soonest; of one instant the first that ever arrived."""
-        return min(
-            (request for request in self.requests if request.event < FAR),
-            key=lambda request: (request.event, request.index),
-            default=None,
-        )
+    acts = True
 
     def send(self, request: Request, t: int) -> None:
         """One more attempt: its deadline begins, the limits are asked, then it waits."""
@@ -61,6 +55,7 @@ class ClientNaive(Naive):
         if reason == CANCELLED or request.attempt == rules.attempts:
             request.status, request.finish, request.event = reason, t, FAR
             self.count[{5: "rejected", 6: "timed_out", 7: "cancelled"}[reason]] += 1
+            self.end_turn(request, t)
             return
         self.count["discarded_tokens"] += request.sent
         request.first, request.sent, request.redo = -1, 0, 0
@@ -70,7 +65,10 @@ class ClientNaive(Naive):
         request.event = max(t, min(t + max(1, wait), request.cancel))
 
     def client_acts(self, request: Request, t: int) -> None:
-        """Leave a pass that has ended, come back, cancel, or lose patience."""
+        """Leave a pass that has ended, come back, cancel, or lose patience; or send the next turn."""
+        if request.thinking:
+            super().client_acts(request, t)
+            return
         request.event = FAR
         if request.leaving:
             self.stop(request, t)

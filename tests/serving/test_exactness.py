@@ -66,7 +66,7 @@ def check_conservation(measures: ServiceMeasures, case: Case) -> None:
     assert np.array_equal(record.tokens[done], asked[done])
     assert (record.tokens <= asked).all()
     offered = sum(measures.count(name) for name in ENDS)
-    assert offered == measures.offered == done.size
+    assert offered == measures.offered == (record.arrival_ns >= 0).sum()
     of_decodes = getattr(case.config.batching, "decode_blocks", None) or 0
     assert measures.count("most_blocks") <= max(case.config.blocks, of_decodes)
     gaps, expected = measures.histograms[f.H_ITL].sum(), (record.tokens[record.tokens > 0] - 1).sum()
@@ -184,7 +184,8 @@ def uncompiled_digests(first: int, last: int, before: str = "", draw: str = "dra
     code = (
         "import numba; from tests.serving.test_exactness import *; from tests.serving.cases import *\n"
         "from tests.serving.prefix_cases import *; from tests.serving.pool_cases import *\n"
-        f"from tests.serving.swap_cases import *; from tests.serving.draft_cases import *\n{before}\n"
+        "from tests.serving.swap_cases import *; from tests.serving.draft_cases import *\n"
+        f"from tests.serving.session_cases import *\n{before}\n"
         "assert numba.config.DISABLE_JIT\n"
         f"for seed in range({first}, {last}): print(digest(run_kernel_on({draw}(seed, whole=seed % 2 == 0))))\n"
     )
@@ -217,8 +218,11 @@ def test_plain_python_reads_beside_no_array() -> None:
     in plain Python, over arrays that refuse an index below 0 or beyond the end."""
     check = "from tests.serving.checked import check_indices; check_indices()"
     draws = "draw_static_case draw_central_case draw_slo_aware_case draw_clients_case draw_pool_case"
-    for draw in f"{draws} draw_clients_prefix_case draw_swap_case draw_tier_case draw_draft_case".split():
-        assert len(uncompiled_digests(0, 4, check, draw)) == 4
+    for (
+        draw
+    ) in f"{draws} draw_clients_prefix_case draw_swap_case draw_tier_case draw_draft_case draw_session_case".split():
+        few = 13 if draw == "draw_session_case" else 4
+        assert len(uncompiled_digests(0, few, check, draw)) == few
 
 
 def test_sums_for_own_reads_may_start_anew() -> None:

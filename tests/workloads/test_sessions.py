@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +43,15 @@ def by_user(requests: Requests) -> dict[int, list[int]]:
         if own.size and own[-1] >> 30:
             found.setdefault(int(own[-1]) >> 30, []).append(place)
     return found
+
+
+def think_times_ns(requests: Requests) -> dict[tuple[int, int], int]:
+    """Think times of a closed loop by (user, length of the prompt)."""
+    assert requests.previous is not None
+    later = np.flatnonzero(requests.previous >= 0)
+    waits = requests.arrival_ns[later] - requests.arrival_ns[requests.previous[later]]
+    users = [int(blocks(requests, place)[-1]) >> 30 for place in later.tolist()]
+    return dict(zip(zip(users, requests.input_tokens[later].tolist(), strict=True), waits.tolist(), strict=True))
 
 
 def test_rate_and_turns_and_returns() -> None:
@@ -103,6 +114,31 @@ def test_the_system_prompt_is_shared_by_all() -> None:
     assert int(requests.input_tokens.min()) > 1000
 
 
+def test_turns_that_wait_for_answers_are_the_same_turns() -> None:
+    """Goal: closed loop changes nothing but who waits for whom: same turns, lengths, prefixes; think times are the
+    drawn returns, by session and turn. Method: both kinds of the same draws, more of them, and at another rate."""
+    law = Sessions(turns=4, return_mean=30.0, max_context=10**6, block_tokens=16)
+    answered = replace(law, return_after="answer")
+    opened, closed = drawn(law, 3000), drawn(answered, 3000)
+    assert closed.previous is not None
+    for name in ("arrival_ns", "input_tokens", "output_tokens", "hash_ids"):
+        assert np.array_equal(getattr(opened, name), getattr(closed, name))
+    found = by_user(closed)
+    for places in found.values():
+        assert closed.previous[places].tolist() == [-1, *places[:-1]]
+    assert (closed.previous >= 0).sum() > 1500
+    more = drawn(answered, 4000)
+    assert more.previous is not None
+    assert np.array_equal(more.previous[:3000], closed.previous)
+    fast = draw_requests(
+        PoissonRequests(input=IN, output=OUT, sessions=answered), 2 * RATE, 4000, Streams(3, 0).uniforms
+    )
+    slow_times, fast_times = think_times_ns(more), think_times_ns(fast)
+    both = slow_times.keys() & fast_times.keys()
+    assert len(both) > 200
+    assert max(abs(slow_times[each] - fast_times[each]) for each in both) <= 1
+
+
 def test_turns_end() -> None:
     """Goal: one turn is no session; 64 are the most. Method: luck at both ends."""
     one = Sessions(turns=1, return_mean=1.0, max_context=10_000)
@@ -138,11 +174,12 @@ def test_other_arrivals_have_sessions_too() -> None:
         ({"max_context": 0}, "max_context"),
         ({"system_prompt": 10_000}, "system_prompt"),
         ({"block_tokens": 0}, "block_tokens"),
+        ({"return_after": "never"}, "return_after"),
     ],
 )
-def test_impossible_sessions_are_refused(changed: dict[str, float], what: str) -> None:
+def test_impossible_sessions_are_refused(changed: dict[str, Any], what: str) -> None:
     """Goal: helpful texts. Method: one bad value each."""
-    good: dict[str, float] = {"turns": 3, "return_mean": 10.0, "max_context": 10_000}
+    good: dict[str, Any] = {"turns": 3, "return_mean": 10.0, "max_context": 10_000}
     with pytest.raises(ValueError, match=rf"{what}.*: write"):
         Sessions(**(good | changed))
 

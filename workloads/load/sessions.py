@@ -1,8 +1,11 @@
 """Sessions of several turns: a user comes back, and the prompt then holds all that was said before.
 
-Returns are open loop: the time to the next turn counts from the arrival of the turn before, answer included. The token
-kernel takes arrivals that are drawn ahead, so a slow service does not delay a return; give a return time that leaves
-room for the answer.
+Returns are open loop or closed. Open: the time to the next turn counts from the arrival of the turn before, answer
+included; a slow service does not delay a return, so give a return time that leaves room for the answer. Closed: it is
+the time that a user thinks once the answer has ended (or was given up, cancelled, refused), and the token kernel brings
+the next turn. New sessions start at the same rate in both (a partly open system: Schroeder, Wierman and
+Harchol-Balter, Open Versus Closed: A Cautionary Tale, NSDI 2006). What a turn adds, its answer and what it remembers
+are drawn ahead: the history holds a whole answer even where it was cut short (assumption).
 
 Draws: session s is number s of every stream, its turn j is block j of the streams of lengths and returns. So no law
 shifts the draws of another, and more requests change none of the first.
@@ -13,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +43,17 @@ MOST_SESSIONS = 1 << 30
 class Sessions:
     """Users who come back: `input` is then what a turn adds, and the prompt begins with the history before it.
 
-    `turns`: mean number of turns, geometric, cut at 64. `return_mean`, `return_cv`: lognormal time from the arrival of
-    a turn to that of the next. `max_context`: where prompt and answer would hold more tokens, the history is forgotten.
-    `system_prompt`: tokens at the start of every prompt, the same for all. Blocks of `block_tokens` of history and
-    system prompt have prefix hashes, so that a cache can share them; a block that is not full is shared with nobody.
+    `turns`: mean number of turns, geometric, cut at 64. `return_mean`, `return_cv`: lognormal time to the arrival of
+    the next turn, `return_after` the arrival of the turn before (open loop) or the end of its answer (closed loop).
+    `max_context`: where prompt and answer would hold more tokens, the history is forgotten. `system_prompt`:
+    tokens at the start of every prompt, the same for all. Blocks of `block_tokens` of history and system prompt have
+    prefix hashes, so that a cache can share them; a block that is not full is shared with nobody.
     """
 
     turns: float
     return_mean: PositiveSeconds
     return_cv: float = 1.0
+    return_after: Literal["arrival", "answer"] = "arrival"
     max_context: int
     system_prompt: int = 0
     block_tokens: int = 512
@@ -60,6 +66,8 @@ class Sessions:
             raise ValueError(f"return_mean of {self.return_mean:g}: write a time above 0, such as `2 min`")
         if not 0.01 <= self.return_cv <= 20:
             raise ValueError(f"return_cv of {self.return_cv:g}: write a number between 0.01 and 20")
+        if self.return_after not in ("arrival", "answer"):
+            raise ValueError(f"return_after of {self.return_after}: write arrival or answer")
         if not 1 <= self.max_context <= MAX_TOKENS:
             raise ValueError(f"max_context of {self.max_context}: write a number of tokens of at least 1")
         if not 0 <= self.system_prompt < self.max_context:
@@ -115,7 +123,8 @@ def session_requests(
     """`count` requests of sessions that start at `starts_s` (as many as are asked for, rising).
 
     `rate_per_s` is of requests. The window begins a lead after the first session, so that from its start users are in
-    the midst of their sessions: all but a share of 0.001 of the turns are there.
+    the midst of their sessions: all but a share of 0.001 of the turns are there. In a closed loop the first turn of a
+    session in the window comes as if answers before it had taken no time.
     """
     sample = [times_s for _, times_s in _starts(sessions, np.zeros(SAMPLE_SESSIONS), uniforms, stream)]
     lead_s = float(np.quantile(np.concatenate(sample), 1 - LATE_SHARE))
@@ -176,4 +185,14 @@ def _merged(
     owner = (((session[order] + 1) << _PLACE_BITS) + history_from[order]) << _BLOCK_BITS
     of_all = block < sessions.system_prompt // sessions.block_tokens
     ids = np.where(of_all, block, np.repeat(owner, blocks) + block)
-    return Requests(arrival_ns, prompt[order], answer[order], ids, offsets, sessions.block_tokens)
+    previous = _turns_before(session[order]) if sessions.return_after == "answer" else None
+    return Requests(arrival_ns, prompt[order], answer[order], ids, offsets, sessions.block_tokens, previous)
+
+
+def _turns_before(session: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each request the one of the same session before it, -1 for the first."""
+    together = np.argsort(session, kind="stable")
+    same = np.flatnonzero(np.diff(session[together]) == 0)
+    previous = np.full(session.size, -1, dtype=np.int64)
+    previous[together[same + 1]] = together[same]
+    return previous

@@ -45,7 +45,8 @@ def capacity_requests_per_s(
     The requests (20,000 by the design) are the same at every rate, only their arrivals are scaled: common random
     numbers; where a rate does more than that, `drawn_at` draws them. Bisection to 1 % on one replica; 0.0 when limits
     are not met at a thousandth of the saturated rate. It is never above the saturated rate: there the queue grows
-    without end, however wide the limits are for the first `requests`.
+    without end, however wide the limits are for the first `requests`. Turns of sessions come open loop here: users who
+    wait for their answers would hide what is too much.
     """
     return goodput_requests_per_s(one_alone(config), requests, attainment, drawn_at, uniforms)
 
@@ -66,7 +67,7 @@ def goodput_requests_per_s(
 
     def keeps(rate_per_s: float) -> bool:
         offered = at_rate(requests, rate_per_s / drawn_per_s) if drawn_at is None else drawn_at(rate_per_s)
-        return Service(whole, offered, uniforms).finish().attainment >= attainment
+        return Service(whole, offered.open_loop, uniforms).finish().attainment >= attainment
 
     saturated = _rate_at_once(whole, requests, uniforms)
     if saturated == 0.0:
@@ -90,5 +91,5 @@ def saturated_requests_per_s(config: ServiceConfig, requests: Requests, uniforms
 
 
 def _rate_at_once(config: ServiceConfig, requests: Requests, uniforms: Uniforms | None) -> float:
-    at_once = requests.arriving(np.zeros(requests.count, dtype=np.int64))
+    at_once = requests.open_loop.arriving(np.zeros(requests.count, dtype=np.int64))
     return Service(replace(config, record_requests=0, measures=False), at_once, uniforms).finish().requests_per_s

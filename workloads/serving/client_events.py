@@ -22,7 +22,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.booking import book_wait, leave_gauges
-from workloads.serving.client_queue import WHOLE_DRAW, own_draw, schedule_client
+from workloads.serving.client_queue import WHOLE_DRAW, forget_client, own_draw, schedule_client
 from workloads.serving.commits import leave_as, stop_running
 from workloads.serving.fields import State
 from workloads.serving.host import release_host
@@ -206,6 +206,9 @@ def close_clients(s: State, t: int) -> None:
     slot, common = s.slot, s.common
     while common[f.C_EVENTS] > 0:
         i = slot[0, f.S_EVENTS]
+        if slot[i, f.S_STATE] == f.THINKING:
+            forget_client(s, i)
+            continue
         slot[i, f.S_LEDGER + f.L_BACKOFF] += t - slot[i, f.S_SINCE]
         slot[i, f.S_SINCE] = t
         leave_as(s, common[f.C_REPLICAS], i, t, f.UNFINISHED)

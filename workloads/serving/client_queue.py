@@ -22,7 +22,7 @@ def is_sooner(s: State, i: int, j: int) -> bool:
     slot = s.slot
     if slot[i, f.S_EVENT] != slot[j, f.S_EVENT]:
         return bool(slot[i, f.S_EVENT] < slot[j, f.S_EVENT])
-    return bool(slot[i, f.S_ID] < slot[j, f.S_ID])
+    return bool(slot[i, f.S_ORDER] < slot[j, f.S_ORDER])
 
 
 @kernel_part

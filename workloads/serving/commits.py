@@ -31,6 +31,7 @@ from workloads.serving.queues import (
 )
 from workloads.serving.speculation import accept_drafts
 from workloads.serving.transfers import book_first_gaps, hand_over
+from workloads.serving.turns import end_turn
 from workloads.serving.waste import book_memory, book_room
 
 
@@ -109,8 +110,7 @@ def leave_as(s: State, r: int, i: int, t: int, status: int) -> None:
         record[row, f.X_EVICTIONS] = slot[i, f.S_EVICTIONS]
         for category in range(f.LEDGER_SIZE):
             record[row, f.X_LEDGER + category] = slot[i, f.S_LEDGER + category]
-    s.slot[common[f.C_FREE_SLOTS], f.S_FREE] = i
-    common[f.C_FREE_SLOTS] += 1
+    end_turn(s, i, t)
 
 
 @kernel_routine

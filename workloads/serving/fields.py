@@ -26,8 +26,8 @@ V_RUN, V_LOSE, V_DETECT, V_UP, V_SPEED, V_CLOSE = range(6)
 # Modes of a replica: nothing to do, at an undecided boundary, a pass or a run of passes in flight, dead.
 IDLE, BOUNDARY, PASS, DEAD = range(4)
 
-# States of a request.
-WAITING, PREFILL, DECODE, LOST, AWAY, MOVING = range(6)
+# States of a request; who is THINKING is between two turns of a session: the next request is not in the system yet.
+WAITING, PREFILL, DECODE, LOST, AWAY, MOVING, THINKING = range(7)
 
 # Categories of the waiting ledger of a request, in the order of the columns of a ledger.
 LEDGER = (
@@ -132,11 +132,14 @@ TIME_GAUGES = 7
     C_REMOTE_PIECES,
     C_LOWER_BUCKETS,
     C_DRAFTS,
-) = range(55)
-SETTINGS = 55
+    C_TURNS,
+    C_ARRIVED,
+) = range(57)
+SETTINGS = 57
 """`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens.
 `C_HOST_BLOCKS`: of host memory by replica, for those that are evicted (0: they are computed again). `C_LOWER_BUCKETS`:
-of the hash table of the tiers below the cache (0: there are none). `C_DRAFTS`: tokens that are drafted per pass."""
+of the hash table of the tiers below the cache (0: there are none). `C_DRAFTS`: tokens that are drafted per pass.
+`C_TURNS`: whether some requests come after others have left; `C_ARRIVED`: how many have come."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -249,13 +252,14 @@ TABLE_SIZE = 12
 
 # Columns of the requests of a chunk: instant, lengths, a uniform in [0, 2^40) for the random router; where in `hashes`
 # the numbers of its prompt begin, and how many there are; class of priority; when the user cancels, in ns after the
-# arrival; the seed of its own draws.
-Q_ARRIVAL, Q_INPUT, Q_OUTPUT, Q_LUCK, Q_HASH_AT, Q_HASHES, Q_CLASS, Q_CANCEL, Q_SEED = range(9)
-REQUEST_SIZE = 9
+# arrival; the seed of its own draws. In sessions: the row of the next turn (0: none), and whether a turn comes before.
+Q_ARRIVAL, Q_INPUT, Q_OUTPUT, Q_LUCK, Q_HASH_AT, Q_HASHES, Q_CLASS, Q_CANCEL, Q_SEED, Q_NEXT, Q_FOLLOWS = range(11)
+REQUEST_SIZE = 11
 
-# Columns of a slot (a request in the system).
+# Columns of a slot (a request in the system): its number, its place in the order of arrivals, ...
 (
     S_ID,
+    S_ORDER,
     S_ARRIVAL,
     S_INPUT,
     S_OUTPUT,
@@ -300,7 +304,7 @@ REQUEST_SIZE = 9
     S_HOST,
     S_HOST_TOKENS,
     S_GAUGE,
-) = range(45)
+) = range(46)
 S_LEDGER = S_GAUGE + GAUGES
 S_FREE = S_LEDGER + LEDGER_SIZE
 """Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""

@@ -15,6 +15,7 @@ from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of_next_step, is_over_length, most_blocks
 from workloads.serving.booking import elapsed_ns, last_step_by
 from workloads.serving.client_events import begin_attempt, client_acts, end_attempt
+from workloads.serving.client_queue import forget_client
 from workloads.serving.commits import commit_decode, commit_mixed
 from workloads.serving.decisions import decide
 from workloads.serving.fields import State
@@ -26,27 +27,15 @@ from workloads.serving.queues import change_outstanding, choose_replica, enqueue
 from workloads.serving.static_batches import commit_static
 from workloads.serving.swap import book_swap
 from workloads.serving.transfers import end_transfers
-
-
-@kernel_part
-def soonest_replica(s: State, until: int) -> int:
-    """The replica whose pass ends by `until`, or whose boundary lies before it, first; of one instant the lowest."""
-    replica = s.replica
-    first, soonest = f.NO_SLOT, until + 1
-    for r in range(s.common[f.C_REPLICAS]):
-        at = until + 1
-        if replica[r, f.R_MODE] == f.PASS:
-            at = replica[r, f.R_END]
-        elif replica[r, f.R_MODE] == f.BOUNDARY and replica[r, f.R_AT] < until:
-            at = replica[r, f.R_AT]
-        if at < soonest:
-            first, soonest = r, at
-    return first
+from workloads.serving.turns import end_turn, is_overtaken, next_client, take_slot
 
 
 @kernel_routine
-def soonest_in_pools(s: State, until: int) -> int:
-    """As `soonest_replica`, disaggregated: ends of passes come before boundaries, and transfers end in between."""
+def soonest_replica(s: State, until: int) -> int:
+    """The replica whose pass ends by `until`, or whose boundary lies before it, first; of one instant the lowest.
+
+    At one instant ends of passes come before boundaries, and transfers of disaggregated replicas end in between.
+    """
     replica = s.replica
     while True:
         first, moving, soonest = f.NO_SLOT, False, 3 * until + 2
@@ -68,16 +57,16 @@ def soonest_in_pools(s: State, until: int) -> int:
 def settle(s: State, first: int, last: int, until: int) -> None:
     """On replicas `first` to `last` - 1 commit what ends at or before `until`, and decide at boundaries before it.
 
-    One after the other; with a central queue all together, in order of time. Returns when the work is used up.
+    One after the other; those that wait for each other (a central queue, transfers, sessions) all together, in order
+    of time. Returns when the work is used up, or when a user has come back before `until`.
     """
-    replica = s.replica
-    central = s.common[f.C_ROUTER] == f.ROUTE_CENTRAL
+    replica, common = s.replica, s.common
+    turns = common[f.C_TURNS] > 0
+    together = turns or common[f.C_ROUTER] == f.ROUTE_CENTRAL or common[f.C_PREFILLS] > 0
     r = first
-    while s.common[f.C_WORK] > 0:
-        if central:
+    while common[f.C_WORK] > 0 and not (turns and next_client(s, until) != f.NO_SLOT):
+        if together:
             r = soonest_replica(s, until)
-        elif s.common[f.C_PREFILLS] > 0:
-            r = soonest_in_pools(s, until)
         if r == f.NO_SLOT or r >= last:
             return
         if replica[r, f.R_MODE] == f.PASS and replica[r, f.R_END] <= until:
@@ -114,15 +103,15 @@ def look(s: State, r: int, until: int) -> None:
 
 
 @kernel_part
-def arrive(s: State, row: int, t: int) -> int:
-    """Request `row` of the chunk arrives at t; return its slot."""
+def arrive(s: State, i: int, row: int, t: int) -> None:
+    """Request `row` of the chunk arrives at t in slot i."""
     slot, common = s.slot, s.common
-    common[f.C_FREE_SLOTS] -= 1
-    i = s.slot[common[f.C_FREE_SLOTS], f.S_FREE]
     whole = common[f.C_MEASURES] or common[f.C_RECORD_ROWS] > 0
     for column in range(f.S_FREE if whole else f.S_GAUGE):
         slot[i, column] = 0
     slot[i, f.S_ID] = common[f.C_FIRST_ID] + row
+    slot[i, f.S_ORDER] = common[f.C_ARRIVED]
+    common[f.C_ARRIVED] += 1
     slot[i, f.S_ARRIVAL] = slot[i, f.S_SINCE] = t
     slot[i, f.S_INPUT] = s.request[row, f.Q_INPUT]
     slot[i, f.S_OUTPUT] = s.request[row, f.Q_OUTPUT]
@@ -134,8 +123,16 @@ def arrive(s: State, row: int, t: int) -> int:
     slot[i, f.S_SEED] = s.request[row, f.Q_SEED]
     if common[f.C_CLIENTS]:
         slot[i, f.S_CANCEL] = t + s.request[row, f.Q_CANCEL]
-    slot_of_request: int = i
-    return slot_of_request
+
+
+@kernel_part
+def pass_row(s: State) -> None:
+    """The next request of the chunk has come: on to the next one that comes by itself."""
+    common, request = s.common, s.request
+    common[f.C_NEXT] += 1
+    if common[f.C_TURNS]:
+        while common[f.C_NEXT] < request.shape[0] and request[common[f.C_NEXT], f.Q_FOLLOWS]:
+            common[f.C_NEXT] += 1
 
 
 @kernel_part
@@ -183,20 +180,8 @@ def turn_away(s: State, row: int, t: int) -> bool:
     place = common[f.C_FIRST_ID] + row - common[f.C_RECORD_FROM]
     if 0 <= place < common[f.C_RECORD_ROWS]:
         s.record[place, f.X_ARRIVAL] = t
-        s.record[place, f.X_FIRST] = f.NO_SLOT
-        s.record[place, f.X_FINISH] = f.NO_SLOT
-        s.record[place, f.X_REPLICA] = f.NO_SLOT
         s.record[place, f.X_STATUS] = status
     return status != 0
-
-
-@kernel_part
-def next_client(s: State, before: int) -> int:
-    """The slot whose client does something first, and before an instant (NO_SLOT: none does)."""
-    if s.common[f.C_EVENTS] == 0 or s.slot[s.slot[0, f.S_EVENTS], f.S_EVENT] >= before:
-        return f.NO_SLOT
-    first: int = s.slot[0, f.S_EVENTS]
-    return first
 
 
 @kernel_routine
@@ -236,6 +221,7 @@ def run_events(s: State, until: int) -> int:
     pools = common[f.C_PREFILLS] > 0
     by_state = router > f.ROUTE_ROUND_ROBIN or pools
     by_step = router == f.ROUTE_PREFIX_AFFINE or router == f.ROUTE_SLO_AWARE
+    turns = common[f.C_TURNS] > 0
     while True:
         row, t, arrives = common[f.C_NEXT], until, False
         if row < s.request.shape[0]:
@@ -245,17 +231,20 @@ def run_events(s: State, until: int) -> int:
             return f.NEED_REQUESTS
         i = next_client(s, t + int(arrives))
         if i != f.NO_SLOT:
-            t, arrives = slot[i, f.S_EVENT], False
+            t, arrives = slot[i, f.S_EVENT], slot[i, f.S_STATE] == f.THINKING
+            row = slot[i, f.S_ID] if arrives else row
         elif arrives and common[f.C_FREE_SLOTS] == 0:
             return f.NEED_ROOM
         routes = arrives or (i != f.NO_SLOT and slot[i, f.S_STATE] == f.AWAY)
-        everyone = t == until or router == f.ROUTE_CENTRAL or pools or (routes and by_state)
+        everyone = t == until or router == f.ROUTE_CENTRAL or pools or turns or (routes and by_state)
         chosen = slot[max(i, 0), f.S_ROW]
         if routes and not by_state:
             chosen = choose_replica(s, s.request[row, f.Q_LUCK] if arrives else slot[i, f.S_LUCK], 0, 0)
         settle(s, 0 if everyone else chosen, replicas if everyone else chosen + 1, t)
         if common[f.C_WORK] <= 0:
             return f.AGAIN
+        if turns and is_overtaken(s, i, t, arrives):
+            continue
         if t == until or (routes and by_step):
             for each in range(replicas):
                 look(s, each, t)
@@ -263,13 +252,19 @@ def run_events(s: State, until: int) -> int:
             return f.DONE
         common[f.C_WORK] -= 1
         if routes and by_state:
-            chosen = best_replica(s, row, i)
+            chosen = best_replica(s, row, f.NO_SLOT if arrives else i)
         if routes and common[f.C_MAX_TTFT] < f.FOREVER and not by_step:
             look(s, chosen, t)
-        if i == f.NO_SLOT:
-            if not turn_away(s, row, t):
-                i = arrive(s, row, t)
-            common[f.C_NEXT] += 1
+        if arrives:
+            if i == f.NO_SLOT:
+                i = take_slot(s)
+                pass_row(s)
+            else:
+                forget_client(s, i)
+            arrive(s, i, row, t)
+            if turn_away(s, row, t):
+                end_turn(s, i, t)
+                i = f.NO_SLOT
         elif next_client(s, t + 1) != i or not client_acts(s, i, t):
             i = f.NO_SLOT
         if i != f.NO_SLOT:

@@ -36,12 +36,12 @@ SEVERITY = (QueueVerdict.STABLE, QueueVerdict.BACKLOGGED, QueueVerdict.OVERLOADE
 
 @dataclass(frozen=True, kw_only=True)
 class RequestRecord:
-    """Per-request arrays of a small window, row by request in order of arrival (times in ns; -1: did not happen).
+    """Per-request arrays of a small window, row by request in their order (times in ns; -1: did not happen).
 
-    `status`: 0 still in the system, 1 completed, 2 unfinished at the horizon, 3 refused (it can never run), 4 failed
-    row (no prompt or no answer), 5 rejected by a limit of admission, 6 timed out, 7 cancelled; the last of its
-    `attempts` counts. `caught`: a loss found it on the replica, or it came to a dead one. `ledger_ns` (n, categories)
-    sums to finish - arrival in each row.
+    `status`: 0 still in the system, or (a turn of a session) not come yet, 1 completed, 2 unfinished at the horizon, 3
+    refused (it can never run), 4 failed row (no prompt or no answer), 5 rejected by a limit of admission, 6 timed out,
+    7 cancelled; the last of its `attempts` counts. `caught`: a loss found it on the replica, or it came to a dead one.
+    `ledger_ns` (n, categories) sums to finish - arrival in each row.
     """
 
     arrival_ns: NDArray[np.int64]

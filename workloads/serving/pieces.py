@@ -34,20 +34,26 @@ def piece_tokens(requests: Requests) -> int:
 def in_pieces(requests: Iterable[Requests], hash_tokens: int, most: int) -> Iterator[Piece]:
     """Pieces of at most `most` requests, one empty piece first; `hash_tokens`: of a shared piece (0: none is shared).
 
-    Only whole pieces of a prompt count; ValueError where parts differ in the tokens of a piece.
+    Only whole pieces of a prompt count; ValueError where parts differ in the tokens of a piece. Requests of sessions
+    are one piece, however many.
     """
     nothing = np.zeros(0, dtype=np.int64)
     yield Piece(np.zeros((0, f.REQUEST_SIZE), dtype=np.int64), nothing)
     for part in requests:
         if hash_tokens and piece_tokens(part) != hash_tokens:
             raise ValueError("all requests of a service must name blocks of the same size")
-        for start in range(0, part.count, most):
-            stop = min(start + most, part.count)
+        longest = most if part.previous is None else max(part.count, 1)  # turns of sessions stay at hand
+        for start in range(0, part.count, longest):
+            stop = min(start + longest, part.count)
             rows = np.zeros((stop - start, f.REQUEST_SIZE), dtype=np.int64)
             rows[:, f.Q_ARRIVAL] = part.arrival_ns[start:stop]
             rows[:, f.Q_INPUT] = part.input_tokens[start:stop]
             rows[:, f.Q_OUTPUT] = part.output_tokens[start:stop]
             hashes = nothing
+            if part.previous is not None:
+                later = np.flatnonzero(part.previous >= 0)
+                rows[later, f.Q_FOLLOWS] = 1
+                rows[part.previous[later], f.Q_NEXT] = later
             if hash_tokens and part.hash_ids is not None and part.hash_offsets is not None:
                 offsets = part.hash_offsets[start : stop + 1]
                 hashes = part.hash_ids[offsets[0] : offsets[-1]]

@@ -178,7 +178,8 @@ def enqueue_by_arrival(s: State, r: int, i: int, t: int) -> None:
     if s.common[f.C_CLASSES] > 1:
         before = last_of_class(s, r, slot[i, f.S_CLASS] - 1)
     after = replica[r, f.R_QUEUE_HEAD] if before == f.NO_SLOT else slot[before, f.S_NEXT]
-    while after != f.NO_SLOT and slot[after, f.S_CLASS] <= slot[i, f.S_CLASS] and slot[after, f.S_ID] < slot[i, f.S_ID]:
+    order, priority = slot[i, f.S_ORDER], slot[i, f.S_CLASS]
+    while after != f.NO_SLOT and slot[after, f.S_CLASS] <= priority and slot[after, f.S_ORDER] < order:
         before = after
         after = slot[after, f.S_NEXT]
     enqueue_after(s, r, i, before, t)
@@ -246,11 +247,13 @@ def sift_by_arrival(s: State, root: int, size: int) -> None:
     """One step of a heap sort of column `S_SORTED` by order of arrival."""
     slot = s.slot
     moved = slot[root, f.S_SORTED]
+    order = slot[moved, f.S_ORDER]
     child = 2 * root + 1
     while child < size:
-        if child + 1 < size and slot[slot[child + 1, f.S_SORTED], f.S_ID] > slot[slot[child, f.S_SORTED], f.S_ID]:
+        later = slot[slot[child, f.S_SORTED], f.S_ORDER]
+        if child + 1 < size and slot[slot[child + 1, f.S_SORTED], f.S_ORDER] > later:
             child += 1
-        if slot[slot[child, f.S_SORTED], f.S_ID] <= slot[moved, f.S_ID]:
+        if slot[slot[child, f.S_SORTED], f.S_ORDER] <= order:
             break
         slot[root, f.S_SORTED] = slot[child, f.S_SORTED]
         root = child

@@ -321,6 +321,9 @@ class Service:
         first = int(common[f.C_FIRST_ID])
         rows, count = piece.rows, piece.rows.shape[0]
         self._draw(rows, first)
+        common[f.C_TURNS] = bool(rows[:, f.Q_FOLLOWS].any())
+        if first and common[f.C_TURNS]:
+            raise ValueError("sessions whose turns follow each other must be the only requests of a service")
         if self._ahead is not None and count and self._ahead.rows[0, f.Q_ARRIVAL] < rows[-1, f.Q_ARRIVAL]:
             raise ValueError("requests must come in order of arrival")
         if common[f.C_UNIT]:
@@ -361,6 +364,7 @@ class Service:
         """Rows for the requests loaded so far, at most as many as are to be recorded."""
         rows = min(requests, self.config.record_requests)
         record = np.zeros((rows, f.RECORD_SIZE), dtype=np.int64)
+        record[:, [f.X_ARRIVAL, f.X_FIRST, f.X_FINISH, f.X_REPLICA]] = f.NO_SLOT
         record[: self._state.record.shape[0]] = self._state.record
         self._state.common[f.C_RECORD_ROWS] = rows
         return record
@@ -368,8 +372,9 @@ class Service:
     def _record(self) -> RequestRecord | None:
         if self.config.record_requests == 0:
             return None
-        arrived = min(int(self._state.common[f.C_FIRST_ID] + self._state.common[f.C_NEXT]), self._state.record.shape[0])
-        rows = self._state.record[:arrived]
+        common, rows = self._state.common, self._state.record
+        if not common[f.C_TURNS]:
+            rows = rows[: int(common[f.C_FIRST_ID] + common[f.C_NEXT])]
         return RequestRecord(
             arrival_ns=rows[:, f.X_ARRIVAL],
             first_token_ns=rows[:, f.X_FIRST],
