@@ -167,7 +167,7 @@ def shown_progress(quiet: bool) -> Iterator[Progress | None]:
         task = bar.add_task("starting", total=None)
 
         def show(done: int, total: int, about: str) -> None:
-            bar.update(task, completed=done, total=total, description=about)
+            bar.update(task, completed=done, total=total or None, description=about)
 
         yield show
 
@@ -194,7 +194,7 @@ class _PlainProgress:
     def __call__(self, done: int, total: int, about: str) -> None:
         quarter = 4 * done // max(total, 1)
         with self._lock:
-            self._state = f"{about}: {done} of {total} tasks"
+            self._state = f"{about}: {done} of {total} tasks" if total else about
             if self._said != (about, quarter):
                 self._said = (about, quarter)
                 self._say(self._state)

@@ -77,6 +77,16 @@ class FailureLog:
         """Number of outages that touch the window."""
         return len(self.start_us)
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether names are numbers, which can be places."""
+        return all(_name_order(name)[0] == 0 for name in self.names)
+
+    @property
+    def has_cubes(self) -> bool:
+        """Whether every component that is named says in which cube it is."""
+        return bool(self.names) and self.kind in _PER_CUBE and all(cube is not None for cube in self.cubes)
+
     def instant_text(self, time_us: int) -> str:
         """An instant of the window for people: a date, or days from the zero of the log."""
         at_us = self.from_us + time_us
@@ -247,9 +257,9 @@ def placed_by_number(log: FailureLog, count: int) -> Ints:
     A column `cube` decides where there is one: the components of a cube fill its places in order. Raises InputError,
     naming file and line, where a number or a cube is beyond the machine.
     """
-    if log.names and all(cube is not None for cube in log.cubes) and log.kind in _PER_CUBE:
+    if log.has_cubes:
         return _placed_in_cubes(log, count)
-    if all(_name_order(name)[0] == 0 for name in log.names):
+    if log.is_numbered:
         for name, line in zip(log.names, log.first_lines, strict=True):
             if int(name) >= count:
                 what = f"node {name}, and the machine has {count} components of kind {log.kind}, numbered from 0"

@@ -111,6 +111,8 @@ def run_into(
     from sim.report.write import start_pictures, write_report
 
     simulated = _simulated(scenario, folder, workers, executor, progress, ideal=ideal)
+    if progress is not None:
+        progress(0, 0, "pictures and report")
     pictures = start_pictures(
         simulated.tables, _limits(scenario), scenario.run.pictures, workers=workers, helper=helper
     )

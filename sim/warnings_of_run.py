@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from sim.build import build_setup
+from sim.condition import component_counts
 from sim.run_tables import SPECS
 from workloads.load.laws import DiurnalRequests
 
@@ -21,6 +23,7 @@ def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[
     return [
         *_idle_keys(scenario, points, results),
         *_hosts_up(scenario),
+        *_places_guessed(points[0].scenario),
         *_jobs_left_out(results),
         *_queues(points, results),
         *_part_of_a_day(points, results),
@@ -65,6 +68,20 @@ def _hosts_up(scenario: Scenario) -> Iterator[str]:
     waits = repair.crews is not None or repair.retire is not None
     if scenario.study.operations is not None and (waits or repair.parts != type(repair.parts)()):
         yield "hosts up is by their law alone: waits for crews and parts, and retirement, come on top"
+
+
+def _places_guessed(scenario: Scenario) -> Iterator[str]:
+    """Names of a log that say nothing of the place: some of them side by side would look like one bad cube."""
+    section = scenario.failures.log
+    if section is None or section.place != "by_number":
+        return
+    setup = build_setup(scenario)
+    for log in setup.logs:
+        named = len(log.names)
+        if log.is_numbered or log.has_cubes or named == component_counts(setup.pod)[log.kind]:
+            continue
+        what = f"{named} names of kind {log.kind} in the log, such as {log.names[0]}, are no numbers"
+        yield f"{what}, and stand side by side from 0 on: write `place: shuffled`, or a column cube into the log"
 
 
 _LEFT_OUT = {

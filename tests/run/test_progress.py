@@ -18,8 +18,10 @@ def test_lines_by_quarters(capsys: pytest.CaptureFixture[str]) -> None:
         for done in range(1, 101):
             progress(done, 101, "histories")
         progress(101, 101, "services")
-    told = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
-    assert told == ["histories"] * 4 + ["services"]
+        progress(0, 0, "pictures and report")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["histories"] * 4 + ["services", "pictures and report"]
+    assert lines[-1] == "pictures and report"
 
 
 def test_a_long_task_is_told_to_be_at_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

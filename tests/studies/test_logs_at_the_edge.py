@@ -92,3 +92,21 @@ def test_a_window_within_an_outage_gives_no_rate(here: Path, capsys: pytest.Capt
     assert command_status(["log", "log.csv", "--window", "100 s", "200 s"]) == 0
     text = capsys.readouterr().out
     assert "no host fails within the window, or none is ever up: no rate can be told" in text
+
+
+@pytest.mark.parametrize(
+    ("log", "place", "warned"),
+    [
+        ("component,id,start,end\nhost,a07,0,3600\nhost,b11,900,3600\n", "by_number", True),
+        ("component,id,start,end\nhost,a07,0,3600\nhost,b11,900,3600\n", "shuffled", False),
+        ("component,id,start,end\nhost,7,0,3600\nhost,11,900,3600\n", "by_number", False),
+        ("component,id,start,end,cube\nhost,a07,0,3600,0\nhost,b11,900,3600,0\n", "by_number", False),
+    ],
+)
+def test_names_that_are_no_places_are_told(log: str, place: str, warned: bool, here: Path) -> None:
+    """Goal: failures of different racks do not become one bad cube unnoticed. Method: two hosts with names that say
+    nothing of the place, the same shuffled, two by number, two with their cubes."""
+    (here / "log.csv").write_text(log, encoding="utf-8")
+    warnings = run(load_scenario("logged.yaml", [f"failures.log.place={place}"]), workers=1).warnings
+    assert [text.startswith("2 names of kind host in the log, such as a07,") for text in warnings] == [True] * warned
+    assert all("`place: shuffled`" in text for text in warnings)
