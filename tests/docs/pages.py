@@ -2,7 +2,7 @@
 
 A block opens with its language and, where it is a file that the reader saves, its name: ```` ```yaml mine.yaml ````.
 `sh` is run line by line, `python` in one namespace per page, and `text` is what the block before it prints: its lines,
-in this order, spaces apart; others may stand between them.
+in this order, spaces apart; others may stand between them. Runs go in this process, and draw no pictures.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ class Reader:
     def _shell(self, block: Block) -> Iterator[str]:
         for line in block.text.splitlines():
             for words in commands_of(line):
-                alone = ["--workers", "1"] if words[0] == "run" else []
+                quick = ["--workers", "1", "--set", "run.pictures=[]"] if words[0] == "run" else []
                 said = io.StringIO()
                 with contextlib.redirect_stdout(said):
-                    status = command_status([*words, *alone])
+                    status = command_status([*words, *quick])
                 assert status == 0, f"{self.page.name}: {line}: status {status}\n{said.getvalue()}"
                 yield said.getvalue()

@@ -11,9 +11,8 @@ from tests.docs.pages import DOCS, Reader
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in; pictures are left out, other tests draw them."""
+    """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sim.report.write.write_report", lambda *arguments, **options: None)
     return tmp_path
 
 
