@@ -24,8 +24,8 @@ CLOSING = """## What is not validated
   count 118 layers in place of 105.
 - **Chips without a measured pass:** TPU v2, v3, v5p, 7x take the constants of v4; v5e and v6e are checked end to
   end and by single operations only; H200 and H100 beyond two GPUs take shares of the A100.
-- **Layouts that gather weights, attention split by heads and batch or by context, experts on chips of their own,
-  pipelines on TPUs:** formulas by hand are tested, no published time is.
+- **Layouts that gather weights along one or two axes, attention split by heads and batch or by context, experts on
+  chips of their own, pipelines on TPUs:** formulas by hand are tested, no published time is.
 - **Disaggregation, prefix sharing, swap, priorities, clients that try again:** exact against a second, naive
   program; of published gains only orders of size can be compared, since the set-ups are not printed.
 - **Dead light and serving:** no published time of a pass on a slice with a dead switch; step slowdowns rest on

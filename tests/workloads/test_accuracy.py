@@ -19,7 +19,8 @@ OTHERS = ("gpt_fast", "tensorrt_llm", "splitwise_h100")
 """Groups of other stacks: `test_other_stacks.py`."""
 MEASURED_ROWS = tuple(row for row in shipped_times() if row.group not in OTHERS)
 ERRORS = row_errors(MEASURED_ROWS)
-REGULAR = tuple(each for each in ERRORS if each.row.counted or each.row.group == "pope_mt_nlg")
+APART = ("pope_mt_nlg", "pope_low_latency")
+REGULAR = tuple(each for each in ERRORS if each.row.counted or each.row.group in APART)
 
 
 def of_group(group: str) -> list[RowError]:
@@ -52,6 +53,7 @@ def sizes(errors: Sequence[RowError]) -> tuple[float, float]:
         ("pope_prefill", 0.04, 0.07),
         ("pope_decode", 0.05, 0.09),
         ("pope_total", 0.05, 0.09),
+        ("pope_gathered", 0.03, 0.04),
         ("fastertransformer", 0.04, 0.09),
         ("fastertransformer_pipeline", 0.12, 0.12),
         ("lmdeploy", 0.05, 0.09),
@@ -87,20 +89,24 @@ def test_whole_milliseconds_are_met_within_rounding() -> None:
 
 def test_irregular_and_doubtful_rows_are_apart() -> None:
     """Goal: batch 4 of Pope et al. (slower than batch 16) and MT-NLG on TPUs (recalled totals, layers uncertain) are
-    shown but not counted. Method: batch 4 within 10 %; MT-NLG within 14 %, mean 6 %."""
-    odd = [each for each in ERRORS if not each.row.counted and each.row.group != "pope_mt_nlg"]
+    shown but not counted; so are the steps of low latency (recalled). Method: batch 4 within 10 %; MT-NLG within 14 %,
+    mean 6 %; int8 steps of 540B on 64 chips within 5 %, those of 62B on 16 chips up to 20 % slow."""
+    odd = [each for each in ERRORS if not each.row.counted and each.row.group not in APART]
     assert {each.row.batch for each in odd} == {4}
     assert sizes(odd)[1] <= 0.10
     mean, worst = sizes(of_group("pope_mt_nlg"))
     assert mean <= 0.06
     assert worst <= 0.14
+    large, small = (each.error for each in of_group("pope_low_latency"))
+    assert 0.0 < large < 0.05
+    assert 0.0 < small < 0.20
 
 
 def test_recalled_rows_are_not_called_published() -> None:
     """Goal: every row has its mark, and recalled ones say so. Method: Pope et al. V2 or R, the others V."""
     assert {each.mark for each in MEASURED_ROWS if each.group.startswith("pope")} == {Mark.SECONDARY, Mark.RECALLED}
     assert {each.mark for each in MEASURED_ROWS if not each.group.startswith("pope")} == {Mark.VERIFIED}
-    assert len(MEASURED_ROWS) == 163
+    assert len(MEASURED_ROWS) == 167
 
 
 def refitted(base: StackConstants, names: Sequence[str], rows: Sequence[MeasuredRow]) -> dict[str, float]:

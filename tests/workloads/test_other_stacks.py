@@ -39,8 +39,8 @@ def test_jetstream_on_eight_v5e_lies_between_two_readings(
 @pytest.mark.parametrize(("formats", "batch", "measured"), [("bf16", 128, 8249), ("int8", 256, 10873)])
 def test_jetstream_with_grouped_heads(formats: str, batch: int, measured: float) -> None:
     """Goal: Llama-3 8B on 8 v5e, where collectives and fixed times weigh more than the cache. Method: weights split in
-    one dimension, as we take JetStream to do (two cost a small model 15 points more), mean context of 600: 6 to 10 %
-    slower than measured."""
+    one dimension, as its program does (jetstream_pt/environment.py: a mesh of all chips by one; two dimensions cost a
+    small model 15 points more), mean context of 600: 6 to 10 % slower than measured."""
     replica, _ = replica_on(MODELS["llama3_8b"], TPU_V5E, "2x4", weights=formats, kv=formats)
     layout = Layout.WEIGHT_STATIONARY_1D
     prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256, layout)) / 200

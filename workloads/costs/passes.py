@@ -8,6 +8,10 @@ one. Micro-batches follow FasterTransformer (nccl_utils.cc): a batch that s divi
 part carries more tokens than the stack's limit and is even. So a batch that s does not divide may go through whole, one
 stage after the other, and take longer than a larger one that it does.
 
+Prompts where weights are gathered. A batch is split by tokens (attention then moves them to the chips of their heads
+and back) or by prompts, as Pope et al. do (attention sharded over batch): a prompt stays with one copy of the weights,
+and a batch that the copies do not divide leaves some of them idle. The faster of both counts.
+
 Bounds. Lower: all parts overlapped, every chip at the catalogue's peaks, collectives at full rate and the chip's own
 time of a hop. Upper: all parts one after the other, at the stack's shares. MFU as Pope et al. define it: 2 N tokens /
 (time x chips x peak), N the nominal parameters that a token meets.
@@ -15,7 +19,7 @@ time of a hop. Upper: all parts one after the other, at the stack's shares. MFU 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -75,6 +79,50 @@ def pass_cost(
     stages: int = 1,
 ) -> PassCost:
     """Cost of one pass of `batch` sequences at `context` tokens each (arrays broadcast) on a replica of stages."""
+    found = _pass_cost(replica, phase, batch, context, layout, stages)
+    if not _may_stay_whole(phase, layout):
+        return found
+    whole, padded = _whole(replica, batch, layout)
+    idle = _pass_cost(whole, phase, padded, context, layout, stages)
+    own = _pass_cost(whole, phase, batch, context, layout, stages)
+    working = np.asarray(batch) / padded
+    by_prompt = replace(idle, lower_bound_s=own.lower_bound_s, mfu=idle.mfu * working, bytes=own.bytes)
+    return _either(by_prompt.seconds < found.seconds, by_prompt, found)
+
+
+def _may_stay_whole(phase: Phase, layout: Layout) -> bool:
+    return phase is Phase.PREFILL and layout.gathered_axes > 0
+
+
+def _whole(replica: ReplicaCosts, batch: ArrayLike, layout: Layout) -> tuple[ReplicaCosts, Tokens]:
+    """The replica with whole prompts, and the batch filled up to as many for each copy of the weights."""
+    copies = replica.copies(layout)
+    return replace(replica, whole_prompts=True), -(-np.asarray(batch, np.int64) // copies) * copies
+
+
+def _either(choose: NDArray[np.bool_], first: PassCost, second: PassCost) -> PassCost:
+    """The passes of `first` where chosen, else those of `second`."""
+
+    def of(one: Floats, other: Floats) -> Floats:
+        return np.where(choose, one, other)
+
+    return PassCost(
+        seconds=of(first.seconds, second.seconds),
+        lower_bound_s=of(first.lower_bound_s, second.lower_bound_s),
+        upper_bound_s=of(first.upper_bound_s, second.upper_bound_s),
+        binds=np.where(choose, first.binds, second.binds),
+        mfu=of(first.mfu, second.mfu),
+        breakdown_s={part: of(first.breakdown_s[part], seconds) for part, seconds in second.breakdown_s.items()},
+        bytes={
+            level: {kind: of(first.bytes[level][kind], value) for kind, value in kinds.items()}
+            for level, kinds in second.bytes.items()
+        },
+    )
+
+
+def _pass_cost(
+    replica: ReplicaCosts, phase: Phase, batch: ArrayLike, context: ArrayLike, layout: Layout, stages: int
+) -> PassCost:
     sequences, length = _checked(phase, batch, context)
     micro = micro_batches(sequences, length if phase is Phase.PREFILL else np.ones_like(length), stages, replica)
     parts = _parts(replica, phase, micro, length, layout, stages)
@@ -106,6 +154,16 @@ def pass_seconds(
     stages: int = 1,
 ) -> Floats:
     """The seconds of `pass_cost` alone."""
+    found = _pass_seconds(replica, phase, batch, context, layout, stages)
+    if not _may_stay_whole(phase, layout):
+        return found
+    whole, padded = _whole(replica, batch, layout)
+    return np.minimum(found, _pass_seconds(whole, phase, padded, context, layout, stages))
+
+
+def _pass_seconds(
+    replica: ReplicaCosts, phase: Phase, batch: ArrayLike, context: ArrayLike, layout: Layout, stages: int
+) -> Floats:
     sequences, length = _checked(phase, batch, context)
     micro = micro_batches(sequences, length if phase is Phase.PREFILL else np.ones_like(length), stages, replica)
     return np.asarray(sum(_parts(replica, phase, micro, length, layout, stages).values()))

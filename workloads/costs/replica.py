@@ -50,7 +50,8 @@ class PassPart(StrEnum):
 class ReplicaCosts:
     """A model on one replica's chips (of one stage after the other, if several); methods return seconds.
 
-    Activations are bf16. `naive_attention`: scores of prompts go through HBM.
+    Activations are bf16. `whole_prompts`: where weights are gathered, each prompt stays on the chips that share a copy
+    of them (batches must be whole multiples of the copies).
     """
 
     model: Model
@@ -60,6 +61,7 @@ class ReplicaCosts:
     weight_value_bytes: float = BF16_BYTES
     kv_value_bytes: float = BF16_BYTES
     constants: StackConstants
+    whole_prompts: bool = False
     x_axes: tuple[int, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -81,6 +83,7 @@ class ReplicaCosts:
             x_axes=self.x_axes,
             attention=self.attention,
             weight_value_bytes=self.weight_value_bytes,
+            whole_prompts=self.whole_prompts,
         )
 
     # -- parts of a pass ---------------------------------------------------------------------------------------------
@@ -128,10 +131,12 @@ class ReplicaCosts:
 
     def padded(self, layout: Layout, tokens: Tokens) -> Tokens:
         """Tokens as they are computed: a weight-gathered layout gives each group of chips as many."""
-        if not layout.gathered_axes:
-            return tokens
-        groups = self.network.part(axes_of_gathering(self.network, layout)).chips
-        return np.asarray(-(-tokens // groups) * groups)
+        copies = self.copies(layout)
+        return np.asarray(-(-tokens // copies) * copies)
+
+    def copies(self, layout: Layout) -> int:
+        """Groups of chips that each have all weights of a layer at once, where it is computed."""
+        return self.network.part(axes_of_gathering(self.network, layout)).chips if layout.gathered_axes else 1
 
     def compute_s(self, matrix: Matrix, tokens: Tokens) -> Floats:
         """Seconds of one matrix's products at the peak."""
@@ -164,8 +169,7 @@ class ReplicaCosts:
     def shares(self, layout: Layout) -> tuple[int, int]:
         """Ways in which values of the model's width, and of inner widths, are split (tokens and widths together)."""
         if layout.gathered_axes:
-            groups = self.network.part(axes_of_gathering(self.network, layout)).chips
-            return groups, self.chips
+            return self.copies(layout), self.chips
         over_x, over_yz = split_network(self.network, self.x_axes if layout is Layout.WEIGHT_STATIONARY_2D else ())
         return over_x.chips, over_yz.chips
 

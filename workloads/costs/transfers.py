@@ -3,8 +3,9 @@
 Attention. Decode: `heads` moves nothing more; `batch` pays two all-to-alls (queries, keys, values in; the output back);
 `heads_x_batch` likewise where chips are more than K heads; `context` gathers the queries and reduces the parts of the
 output. Prefill: always over heads, and over the queries of the prompt beyond them (whatever is chosen for decode); each
-chip gathers K and V of its heads. Experts lie on chips of their own where there are as many experts as chips
-(two all-to-alls of the tokens' active copies per layer); else each expert is split like a dense block.
+chip gathers K and V of its heads. Where weights are gathered and prompts stay whole on the chips of one copy of them
+(`whole_prompts`), attention needs these chips only. Experts lie on chips of their own where there are as many experts
+as chips (two all-to-alls of the tokens' active copies per layer); else each expert is split like a dense block.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ class Spread:
     x_axes: tuple[int, ...]
     attention: Attention
     weight_value_bytes: float
+    whole_prompts: bool = False
 
     @property
     def kv_ways(self) -> int:
@@ -150,6 +152,8 @@ class Spread:
 
     def attention_transfers(self, layout: Layout, tokens: NDArray[np.int64], *, prompt: bool) -> list[Transfer]:
         """The collectives that attention needs beyond those of the weights."""
+        if prompt and self.whole_prompts and layout.gathered_axes:
+            return self._attention_of_whole_prompts(layout, tokens)
         model, network, layers = self.model, self.network, float(self.model.layers)
         activations = BF16_BYTES * tokens.astype(np.float64)
         query, back, held = model.query_width, model.attention_out_width, model.kv_width
@@ -164,9 +168,22 @@ class Spread:
         elif beyond_heads:
             found += [move(Move.GATHER, query + held), move(Move.GATHER, back)]
         if prompt and network.chips > model.kv_shards:
-            shares = max(1.0, model.kv_shards / min(network.chips, model.padded_heads))
-            found.append(move(Move.GATHER, held / model.kv_shards * shares))
+            found.append(move(Move.GATHER, held * self._kv_share_of(network.chips)))
         return found
+
+    def _attention_of_whole_prompts(self, layout: Layout, tokens: NDArray[np.int64]) -> list[Transfer]:
+        """Heads are spread over the chips that share a copy of the weights: each gathers K and V of its heads there."""
+        over_n, rest = split_network(self.network, axes_of_gathering(self.network, layout))
+        if rest.chips <= self.model.kv_shards:
+            return []
+        values = BF16_BYTES * tokens.astype(np.float64) * (self.model.kv_width / over_n.chips)
+        total = values * self._kv_share_of(rest.chips)
+        return [Transfer(move=Move.GATHER, network=rest, total_bytes=total, times=float(self.model.layers))]
+
+    def _kv_share_of(self, chips: int) -> float:
+        """Share of K and V that each of so many chips, more than heads of K, needs for its heads of Q."""
+        shards = self.model.kv_shards
+        return max(1.0, shards / min(chips, self.model.padded_heads)) / shards
 
 
 def seconds_of(transfers: list[Transfer], chip: Chip, constants: StackConstants, like: NDArray[np.int64]) -> Floats:
