@@ -10,12 +10,10 @@ import gc
 import os
 import re
 import secrets
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, cast
 
 import typer
@@ -26,6 +24,7 @@ from sim.cli_options import AsJson, Overrides, Workers
 from sim.cli_pods import show_light, show_topology
 from sim.cli_whatif import break_even_of_light, worth_of_knobs
 from sim.exit_codes import ExitStatus, explain
+from sim.interruptions import NOTHING_KEPT, answer_signals, when_interrupted
 
 app = typer.Typer(
     name="opticube",
@@ -105,7 +104,7 @@ def run_scenario(
         options = RunOptions(
             workers=workers, cluster=cluster, helper=helper, resume=resume, ideal=ideal, as_json=as_json
         )
-        return run_command([scenario for _, scenario in loaded], out, options)
+        return run_command(loaded, overrides or [], out, options)
 
 
 @app.command("validate")
@@ -313,6 +312,7 @@ def replay_point(
 
 def command_status(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status; faults go to standard error, one line each."""
+    when_interrupted(NOTHING_KEPT)
     try:
         status = app(args=list(arguments), prog_name="opticube", standalone_mode=False)
         sys.stdout.flush()
@@ -332,8 +332,8 @@ def command_status(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Entry point of the command `opticube`: ends the process."""
-    signal.signal(signal.SIGTERM, _terminated)
+    """Run the command line of this process, and end it."""
+    answer_signals()
     # a short command spends a tenth of its time looking for garbage among what it imports, and finds none
     gc.set_threshold(100_000, 20, 20)
     status = int(command_status(sys.argv[1:]))
@@ -343,10 +343,6 @@ def main() -> None:
     # Leave at once. Files are closed by now; Python would take half a second to take apart what a run has imported, and
     # would wait for what workers still compute after an error: they end when they find their parent gone.
     os._exit(status)
-
-
-def _terminated(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _tell(error: BaseException, arguments: Sequence[str]) -> int:

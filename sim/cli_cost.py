@@ -11,6 +11,7 @@ import numpy as np
 
 from sim.cli_output import say, say_json, say_table
 from sim.exit_codes import ExitStatus
+from sim.files import picture_faults
 from sim.own_catalogue import Catalogue, catalogue_of
 from sim.scenario_faults import nearest
 from topology.errors import Fault, InputError, refuse
@@ -67,10 +68,12 @@ def cost_command(question: CostQuestion, as_json: bool) -> int:
 
 
 def _draw(path: Path, question: CostQuestion, replica: ReplicaCosts, stages: int) -> None:
-    from sim.cost_pictures import draw_pass, write_picture
+    from sim.cost_pictures import draw_pass
+    from sim.report.style import write_picture
 
     phase, layout = Phase(question.phase), Layout(question.layout)
-    write_picture(path, draw_pass(replica, phase, question.batch, question.context, layout=layout, stages=stages))
+    panels = draw_pass(replica, phase, question.batch, question.context, layout=layout, stages=stages)
+    write_picture(path, panels.figure)
 
 
 def _check_words(question: CostQuestion, catalogue: Catalogue) -> None:
@@ -93,9 +96,7 @@ def _check_words(question: CostQuestion, catalogue: Catalogue) -> None:
         faults.append(Fault("--batch", f"{question.batch:,} sequences", f"write 1 to {BATCH_MAX:,}"))
     if not least <= question.context <= CONTEXT_MAX:
         faults.append(Fault("--context", f"{question.context:,} tokens", f"write {least} to {CONTEXT_MAX:,}"))
-    if question.picture is not None and question.picture.suffix not in (".png", ".svg"):
-        what = f"`{question.picture.name[-40:]}` is no picture"
-        faults.append(Fault("--picture", what, "write a name in .png or .svg"))
+    faults += picture_faults(question.picture)
     if faults:
         raise InputError(faults)
 

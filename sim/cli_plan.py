@@ -11,6 +11,7 @@ import numpy as np
 
 from sim.cli_output import say, say_json, say_table
 from sim.exit_codes import ExitStatus
+from sim.files import picture_faults
 from sim.own_catalogue import Catalogue, catalogue_of
 from sim.quantities import AdviceError, parse_quantity
 from sim.scenario_faults import nearest
@@ -90,13 +91,9 @@ def _draw(
 ) -> None:
     """Write the picture of a plan as PNG or SVG."""
     from sim.report.plan_pictures import plan_picture
-    from sim.report.style import png_bytes, svg_text
+    from sim.report.style import write_picture
 
-    figure = plan_picture(fronts, smallest, stages, workload).figure
-    if path.suffix == ".svg":
-        path.write_text(svg_text(figure), encoding="utf-8")
-    else:
-        path.write_bytes(png_bytes(figure))
+    write_picture(path, plan_picture(fronts, smallest, stages, workload).figure)
 
 
 def _checked_limits(question: PlanQuestion, catalogue: Catalogue) -> dict[Phase, float]:
@@ -115,10 +112,7 @@ def _checked_limits(question: PlanQuestion, catalogue: Catalogue) -> dict[Phase,
             faults.append(Fault(where, f"{tokens:,} tokens", f"write 1 to {TOKENS_MAX:,}"))
     if question.limit_chips is not None and question.limit_chips < 1:
         faults.append(Fault("--limit-chips", f"{question.limit_chips} chips", "write at least 1"))
-    if question.picture is not None and question.picture.suffix not in (".png", ".svg"):
-        faults.append(
-            Fault("--picture", f"`{question.picture.name[-40:]}` is no picture", "write a name in .png or .svg")
-        )
+    faults += picture_faults(question.picture)
     limits = dict.fromkeys(Phase, float(np.inf))
     for phase, where, text in (
         (Phase.PREFILL, "--limit-prefill", question.limit_prefill),

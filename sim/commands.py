@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 import threading
 import time
@@ -19,8 +20,17 @@ from sim.build import build_setup
 from sim.cli_output import say, say_json
 from sim.exit_codes import ExitStatus
 from sim.files import write_whole
+from sim.interruptions import when_interrupted
 from sim.result import Result
-from sim.run_folder import SCENARIO, check_usable, is_finished, open_run_folder, read_manifest, read_tables
+from sim.run_folder import (
+    SCENARIO,
+    blame_changed_tables,
+    check_usable,
+    is_finished,
+    open_run_folder,
+    read_manifest,
+    read_tables,
+)
 from sim.scenario import Point, Scenario, expand, load_scenario, resolved_yaml
 from sim.simulation import Progress, context_of, run_into, stored_result
 from sim.studies.availability import replication_count, replication_rows, sample_histories
@@ -50,17 +60,25 @@ class RunOptions:
     as_json: bool = False
 
 
-def run_command(scenarios: Sequence[Scenario], out: Path | None, options: RunOptions) -> int:
-    """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs."""
+def run_command(
+    named: Sequence[tuple[str, Scenario]], overrides: Sequence[str], out: Path | None, options: RunOptions
+) -> int:
+    """Run scenarios, each into its folder; status 1 where an expectation is missed. All are checked before any runs.
+
+    `named`: each under the name that was typed, which with the `overrides` tells how to go on after an interruption.
+    """
+    names, scenarios = [name for name, _ in named], [scenario for _, scenario in named]
     places = _places(scenarios, out, options.resume)
     for scenario in scenarios:
         for point in expand(scenario):
             build_setup(point.scenario)
     results = []
-    for scenario, place in zip(scenarios, places, strict=True):
+    for name, scenario, place in zip(names, scenarios, places, strict=True):
         finished = place is not None and options.resume and is_finished(place, resolved_yaml(scenario))
         result = (
-            stored_result(place, scenario) if place is not None and finished else _run_one(scenario, place, options)
+            stored_result(place, scenario)
+            if place is not None and finished
+            else _run_one(scenario, place, options, ["opticube", "run", name, *_repeated("--set", overrides)])
         )
         results.append(result)
         if finished and not options.as_json:
@@ -92,14 +110,28 @@ def _places(scenarios: Sequence[Scenario], out: Path | None, resume: bool) -> li
     return list(places)
 
 
-def _run_one(scenario: Scenario, place: Path | None, options: RunOptions) -> Result:
+def _repeated(option: str, values: Sequence[str]) -> Iterator[str]:
+    for value in values:
+        yield from (option, value)
+
+
+def _how_to_resume(command: Sequence[str], folder: Path, options: RunOptions) -> str:
+    """What an interruption of a run says: the folder, and the command that goes on."""
+    more = ["--ideal"] if options.ideal else []
+    workers = [] if options.workers is None else ["--workers", str(options.workers)]
+    line = shlex.join([*command, *more, *workers, "--out", str(folder), "--resume"])
+    return f"interrupted: finished sweep points are kept in {folder}; go on with `{line}`"
+
+
+def _run_one(scenario: Scenario, place: Path | None, options: RunOptions, command: Sequence[str]) -> Result:
     if not options.as_json:
         _print_configuration(scenario)
     with (
         open_run_folder(place, scenario.name, resume=options.resume, scenario_yaml=resolved_yaml(scenario)) as folder,
         shown_progress(options.as_json) as progress,
     ):
-        return run_into(
+        when_interrupted(_how_to_resume(command, folder.path, options))
+        result = run_into(
             folder,
             scenario,
             workers=options.workers,
@@ -108,6 +140,8 @@ def _run_one(scenario: Scenario, place: Path | None, options: RunOptions) -> Res
             ideal=options.ideal,
             progress=progress,
         )
+        when_interrupted(f"interrupted: the run is finished, in {folder.path}")
+        return result
 
 
 def _print_configuration(scenario: Scenario) -> None:
@@ -217,8 +251,9 @@ def report_command(run: Path, form: str) -> int:
     if form not in REPORT_FORMS:
         raise refuse("--format", f"`{form}` is no format of a report", f"write one of {', '.join(REPORT_FORMS)}")
     context, tables = context_of(read_manifest(run)), read_tables(run)
-    pictures = start_pictures(tables, context.limits, context.pictures)
-    written = write_report(run, tables, context, pictures, form=form)
+    with blame_changed_tables(run):
+        pictures = start_pictures(tables, context.limits, context.pictures)
+        written = write_report(run, tables, context, pictures, form=form)
     say(str(written))
     return ExitStatus.DONE
 
@@ -228,11 +263,15 @@ def export_command(run: Path, form: str, service: str | None, point: int | None,
     from sim.gke import GKE
     from sim.request_files import SUFFIXES
 
-    if form == OPENMETRICS:
-        text, suffix = _summary_text(run, service, point), "txt"
-    else:
-        text = _exported_text(run, form, service, point)
-        suffix = "yaml" if form == GKE else SUFFIXES[form]
+    known = [*SUFFIXES, GKE, OPENMETRICS]
+    if form not in known:
+        raise refuse("--format", f"`{form:.40}` is no format", f"write one of {', '.join(known)}")
+    with blame_changed_tables(run):
+        if form == OPENMETRICS:
+            text, suffix = _summary_text(run, service, point), "txt"
+        else:
+            text = _exported_text(run, form, service, point)
+            suffix = "yaml" if form == GKE else SUFFIXES[form]
     if out == Path("-"):
         sys.stdout.write(text)
         return ExitStatus.DONE
@@ -273,19 +312,10 @@ def replay_command(run: Path, point: int, replication: int, as_json: bool) -> in
             str(run), what, "name a run with `study.availability`, `.delivered`, `.operations` or `.large_job`"
         )
     rows = replayed_rows(points[point].scenario, replication)
-    stored = _rows_of_point(tables["replications"], points[point])
-    same = True
-    for row in rows:
-        match = stored
-        for key in ("fabric", "host_availability", "slice_chips", "form", "replication"):
-            match = match[match[key].isna() if row[key] is None else match[key] == row[key]]
-        stored_value = float(match["value"].iloc[0]) if len(match) == 1 else None
-        row["stored"] = stored_value
-        # a replication with nothing to measure has no value, then and now
-        row["same"] = stored_value is not None and (
-            stored_value == row["value"] or (math.isnan(stored_value) and math.isnan(row["value"]))
-        )
-        same = same and row["same"]
+    with blame_changed_tables(run):
+        stored = _rows_of_point(tables["replications"], points[point])
+        matches = [_is_as_stored(row, stored) for row in rows]
+    same = all(matches)
     document = {"run": str(run), "point": point, "replication": replication, "same": same, "values": rows}
     if as_json:
         say_json(document)
@@ -296,6 +326,18 @@ def replay_command(run: Path, point: int, replication: int, as_json: bool) -> in
             say(f"{row['form']:20} {size:11}  {row['value']:.9f}  {verdict}")
         say("replayed: equal to the stored run" if same else "replayed: NOT equal to the stored run")
     return ExitStatus.DONE if same else ExitStatus.FAILED
+
+
+def _is_as_stored(row: dict[str, Any], stored: pd.DataFrame) -> bool:
+    """Whether a replayed value is the stored one, which is noted beside it."""
+    match = stored
+    for key in ("fabric", "host_availability", "slice_chips", "form", "replication"):
+        match = match[match[key].isna() if row[key] is None else match[key] == row[key]]
+    value = float(match["value"].iloc[0]) if len(match) == 1 else None
+    # a replication with nothing to measure has no value, then and now
+    same = value is not None and (value == row["value"] or (math.isnan(value) and math.isnan(row["value"])))
+    row |= {"stored": value, "same": same}
+    return same
 
 
 def _rows_of_point(table: pd.DataFrame, point: Point) -> pd.DataFrame:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from sim.report.style import Panels, png_bytes, svg_text
+from sim.report.style import Panels
 from sim.report.token_pictures import pass_picture
 from sim.token_costs import SliceParts, floor_rows, traffic_rows
 from sim.token_tables import TOKEN_FLOOR, TRAFFIC
@@ -84,11 +82,3 @@ def _with_formats(other: ReplicaCosts, replica: ReplicaCosts) -> ReplicaCosts:
         kv_value_bytes=replica.kv_value_bytes,
         constants=other.constants,
     )
-
-
-def write_picture(path: Path, panels: Panels) -> None:
-    """Write a picture as PNG or SVG, by the end of its name."""
-    if path.suffix == ".svg":
-        path.write_text(svg_text(panels.figure), encoding="utf-8")
-    else:
-        path.write_bytes(png_bytes(panels.figure))

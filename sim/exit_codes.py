@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
-from topology.errors import EnvironmentFault, InputError
+from sim.files import NAMES, short_name
+from sim.interruptions import interruption_line
+from topology.errors import EnvironmentFault, Fault, InputError
 
 
 class ExitStatus(IntEnum):
@@ -30,6 +32,8 @@ class ExitStatus(IntEnum):
 
 
 PACKAGES = ("sim", "topology", "ocs", "workloads")
+LINE_MAX = 1_500
+"""Lines of faults are shorter than this."""
 
 
 def explain(error: BaseException, arguments: Sequence[str]) -> tuple[ExitStatus, list[str]]:
@@ -37,9 +41,7 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[ExitStatus,
     if isinstance(error, InputError):
         return ExitStatus.BAD_INPUT, [_one_line(str(fault)) for fault in error.faults]
     if isinstance(error, KeyboardInterrupt):
-        return ExitStatus.INTERRUPTED, [
-            "interrupted: sweep points that were finished are kept; `--resume` with the same `--out` goes on"
-        ]
+        return ExitStatus.INTERRUPTED, [interruption_line()]
     if isinstance(error, BrokenPipeError):
         return ExitStatus.ENVIRONMENT, []
     if isinstance(error, EnvironmentFault):
@@ -47,6 +49,9 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[ExitStatus,
     if isinstance(error, MemoryError):
         return ExitStatus.ENVIRONMENT, ["out of memory: run fewer workers (`--workers 1`) or a smaller scenario"]
     if isinstance(error, OSError):
+        if error.errno in NAMES:
+            fault = Fault(short_name(error.filename or "a name"), *NAMES[error.errno])
+            return ExitStatus.BAD_INPUT, [_one_line(str(fault))]
         return ExitStatus.ENVIRONMENT, [_os_words(error)]
     if type(error).__name__ in ("BrokenProcessPool", "BrokenExecutor"):
         return ExitStatus.ENVIRONMENT, ["a worker process died (out of memory?): try fewer with `--workers 1`"]
@@ -54,7 +59,9 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[ExitStatus,
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """On one line, as short as any of ours is: what is longer repeats what was given."""
+    line = " ".join(text.split())
+    return line if len(line) < LINE_MAX else f"{line[: LINE_MAX // 2 - 10]} ... {line[-LINE_MAX // 2 + 10 :]}"
 
 
 def _os_words(error: OSError) -> str:

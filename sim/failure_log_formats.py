@@ -22,6 +22,7 @@ from typing import Any
 
 from sim.histories import US_PER_S, ComponentKind
 from topology.errors import Fault, InputError, refuse
+from workloads.file_text import bounded_bytes
 
 US_PER_MINUTE = 60 * US_PER_S
 US_PER_DAY = 86_400 * US_PER_S
@@ -69,12 +70,8 @@ def read_text(path: str | Path) -> str:
     """The whole text of a file, `.gz` unpacked; InputError where there is none to read."""
     where = str(path)
     try:
-        packed = Path(path).read_bytes()
-        raw = packed
-        if packed[:2] == b"\x1f\x8b":
-            with gzip.open(io.BytesIO(packed)) as unpacked:
-                raw = unpacked.read(MOST_BYTES + 1)
-        text = raw.decode("utf-8-sig")
+        raw = bounded_bytes(Path(path), most=MOST_BYTES)
+        text = raw[:MOST_BYTES].decode("utf-8-sig", "strict" if len(raw) <= MOST_BYTES else "ignore")
     except FileNotFoundError:
         raise refuse(where, "no such file", "write the path of a failure log") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):

@@ -19,6 +19,9 @@ UNITS_OF_CHIPS = {
     "hop_s": "s", "network_bytes_per_s": "byte/s", "network_hop_s": "s",
 }  # fmt: skip
 
+NOT_TURNED = ("name", "description", "run", "sweep", "expect")
+"""Sections that say how a scenario is run, not what is: differences of trials would not be paired, or about nothing."""
+
 _TIMES = re.compile(r"x\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _STEP = re.compile(r"([+-][0-9]+(?:\.[0-9]+)?)")
 _QUANTITY = re.compile(r"([+-]?[0-9][0-9.eE+-]*)(\s*[^0-9.\s].*)")
@@ -32,6 +35,13 @@ def turned(scenario: Scenario, knob: str) -> Scenario:
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not equals or not key or not text:
             faults.append(Fault(f"--knob {part.strip()}", "this turns nothing", "write `--knob KEY.PATH=VALUE`"))
+            continue
+        if key in settings:
+            faults.append(Fault(f"--knob {knob}", f"`{key}` is turned twice", "turn it once"))
+            continue
+        if key.split(".")[0] in NOT_TURNED:
+            what = f"`{key}` is no part of the machine: what it changes would be another luck, or nothing"
+            faults.append(Fault(f"--knob {part.strip()}", what, f"set it for all: `--set {key}={text}`"))
             continue
         try:
             settings[key] = _new_value(scenario, key, text)

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from sim.scenario_faults import nearest
+from sim.scenario_faults import KEY_NAME, PRINTED_NAME, nearest
 from sim.scenario_parts import Count, Section
 from topology.errors import InputError, refuse
-from topology.units import PositiveSeconds, Seconds, Unit
+from topology.units import Unit
 from workloads.catalogue.chip import Chip, Interconnect
 from workloads.catalogue.chips import CHIPS
 from workloads.catalogue.model import Experts, LatentAttention, Model, SlidingWindow
@@ -23,10 +23,13 @@ from workloads.catalogue.models import MODELS
 from workloads.catalogue.stacks import STACKS
 from workloads.provenance import Mark, Source
 
-FlopRate = Annotated[float, Unit("FLOP/s", open_ends=True)]
-ByteRate = Annotated[float, Unit("byte/s", open_ends=True)]
-Memory = Annotated[float, Unit("byte", open_ends=True)]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+FlopRate = Annotated[float, Unit("FLOP/s", low=1e6, high=1e21)]
+ByteRate = Annotated[float, Unit("byte/s", low=1e3, high=1e18)]
+Memory = Annotated[float, Unit("byte", low=1e6, high=1e18)]
+HopTime = Annotated[float, Unit("s", high=1.0)]
+"""Bounds far outside of any machine: times of passes stay numbers within them."""
+Name = Annotated[str, Field(pattern=KEY_NAME)]
+PrintedName = Annotated[str, Field(pattern=PRINTED_NAME)]
 Entry = TypeVar("Entry", Chip, Model)
 Problem = tuple[tuple[str | int, ...], str, str]
 
@@ -39,7 +42,7 @@ class ChipSection(Section):
 
     like: str | None = None
     """Key of a chip of the catalogue that it resembles; what is left out is as there."""
-    name: str | None = None
+    name: PrintedName | None = None
     """Name in tables."""
     family: str | None = None
     """Whose measured software stack it is taken to have: `tpu`, `a100`, `h100`, `rtx_4090`."""
@@ -53,8 +56,9 @@ class ChipSection(Section):
     """Rate of its memory, such as `1200 GB/s`."""
     link_bytes_per_s: ByteRate | None = None
     """One way: of one of two links per axis (torus), or of the chip (switch)."""
-    hop_s: PositiveSeconds | None = None
-    """Time of one hop, or of one step through the switch, such as `1 us`."""
+    hop_s: HopTime | None = None
+    """Time of one hop, or of one step through the switch, such as `1 us`; in bounds alone where the stack of its
+    `family` has a measured time of its own."""
     axes: Annotated[int, Field(ge=1, le=3)] | None = None
     """Dimensions of its torus."""
     ring_chips: Count | None = None
@@ -63,7 +67,7 @@ class ChipSection(Section):
     """Chips behind one switch."""
     network_bytes_per_s: ByteRate | None = None
     """Network between nodes, one way, per chip."""
-    network_hop_s: Seconds | None = None
+    network_hop_s: HopTime | None = None
     """Time of one step between nodes."""
 
 
@@ -111,7 +115,7 @@ class ModelSection(Section):
 
     like: str | None = None
     """Key of a model of the catalogue that it resembles; what is left out is as there."""
-    name: str | None = None
+    name: PrintedName | None = None
     """Name in tables."""
     layers: Count | None = None
     """Layers."""

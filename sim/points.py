@@ -145,11 +145,16 @@ class PointRunner:
         """The services token by token; shared by all points that differ in nothing that a service sees."""
         if scenario.serving is None:
             return None
-        parts = scenario.model_dump(mode="json", include={"serving", "chips", "models", "run", "recovery", "health"})
-        key = json.dumps(parts, sort_keys=True)
+        key = services_key(scenario)
         if key not in self._services:
             self._services[key] = serving_study(scenario, self.executor, self.advance)
         return self._services[key]
+
+
+def services_key(scenario: Scenario) -> str:
+    """All that services see of a scenario: points that have it in common share their services."""
+    parts = scenario.model_dump(mode="json", include={"serving", "chips", "models", "run", "recovery", "health"})
+    return json.dumps(parts, sort_keys=True)
 
 
 def history_groups(points: Sequence[Point]) -> list[list[Point]]:

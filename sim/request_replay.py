@@ -9,14 +9,15 @@ import pandas as pd
 
 from sim.cli_output import say, say_json, say_table
 from sim.exit_codes import ExitStatus
-from sim.run_folder import SCENARIO, read_tables
+from sim.files import picture_faults
+from sim.run_folder import SCENARIO, blame_changed_tables, read_tables
 from sim.scenario import Point, Scenario, expand, load_scenario
 from sim.studies.lives import RequestLife, request_life
 from sim.studies.token_rows import life_rows
 from sim.studies.windows import WindowTask
 from sim.tables import text_of_setting
 from sim.token_tables import REQUEST_LIFE
-from topology.errors import refuse
+from topology.errors import InputError, refuse
 from workloads.serving.fields import LEDGER
 
 S_PER_NS, MS_PER_NS = 1e-9, 1e-6
@@ -28,17 +29,20 @@ def replay_request_command(
     run: Path, point: int, request: int, service: str | None, picture: Path | None, as_json: bool
 ) -> int:
     """Print the life of a request, and draw it; status 1 where the run recorded another one."""
-    if picture is not None and picture.suffix not in (".png", ".svg"):
-        raise refuse("--picture", f"`{picture.name[-40:]}` is no picture", "write a name in .png or .svg")
+    faults = picture_faults(picture)
+    if faults:
+        raise InputError(faults)
     tables, points = read_tables(run), expand(load_scenario(str((run / SCENARIO).resolve())))
     if point >= len(points):
         raise refuse("--point", f"the run has points 0 to {len(points) - 1}", "write one of them")
     scenario = points[point].scenario
     index = _service_number(scenario, service)
-    life = request_life(scenario, _task(scenario, index, request, _of_point(tables["service"], points[point])), request)
     assert scenario.serving is not None
     name = scenario.serving.services[index].name
-    same = _is_as_recorded(life, tables.get("requests"), points[point], name)
+    with blame_changed_tables(run):
+        task = _task(scenario, index, request, _of_point(tables["service"], points[point]))
+        life = request_life(scenario, task, request)
+        same = _is_as_recorded(life, tables.get("requests"), points[point], name)
     rows = life_rows(name, life)
     if picture is not None:
         _draw(picture, rows)
@@ -104,13 +108,9 @@ def _lengths(life: RequestLife) -> dict[str, Any]:
 
 def _draw(path: Path, rows: list[dict[str, Any]]) -> None:
     from sim.report.life_pictures import life_of_request
-    from sim.report.style import png_bytes, svg_text
+    from sim.report.style import write_picture
 
-    figure = life_of_request({"request_life": REQUEST_LIFE.make(rows)}).figure
-    if path.suffix == ".svg":
-        path.write_text(svg_text(figure), encoding="utf-8")
-    else:
-        path.write_bytes(png_bytes(figure))
+    write_picture(path, life_of_request({"request_life": REQUEST_LIFE.make(rows)}).figure)
 
 
 def _print_life(service: str, life: RequestLife, same: bool | None) -> None:

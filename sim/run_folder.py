@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.files import disk_fault, write_whole
+from sim.run_manifest import manifest_flaw
 from sim.run_tables import SPECS
 from sim.tables import DType
 from topology.errors import InputError, refuse
@@ -40,6 +41,7 @@ SUMMARY = "summary.csv"
 TIMELINE = "timeline.json"
 PARTS = "parts"
 LOCK = ".lock"
+AGAIN = "run the scenario again"
 
 _open_here: set[str] = set()
 """Folders that this process writes into: the system's lock tells processes apart, not threads."""
@@ -74,18 +76,20 @@ class RunFolder:
         """
         place = self._part(point)
         beside = place.with_name(f".{place.name}.{os.getpid()}")
-        about = {"tables": sorted(tables), "values": dict(values), "made_from": dict(made_from)}
+        files = {f"{name}.parquet": table_bytes(table) for name, table in sorted(tables.items())}
+        about = {"files": _digests(files), "values": dict(values), "made_from": dict(made_from)}
         try:
             shutil.rmtree(beside, ignore_errors=True)
             beside.mkdir(parents=True)
-            for name, table in tables.items():
-                (beside / f"{name}.parquet").write_bytes(table_bytes(table))
+            for name, data in files.items():
+                (beside / name).write_bytes(data)
             (beside / "values.json").write_text(json.dumps(about, sort_keys=True), encoding="utf-8")
             shutil.rmtree(place, ignore_errors=True)
             beside.rename(place)
         except OSError as error:
-            shutil.rmtree(beside, ignore_errors=True)
             raise disk_fault(place, error) from error
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
 
     def read_part(
         self, point: int, made_from: Mapping[str, str]
@@ -96,8 +100,12 @@ class RunFolder:
             about = json.loads((place / "values.json").read_text(encoding="utf-8"))
             if about["made_from"] != dict(made_from):
                 return None
-            return {name: pd.read_parquet(place / f"{name}.parquet") for name in about["tables"]}, about["values"]
-        except (OSError, ValueError, KeyError, TypeError):
+            files = {f"{name}.parquet": name for name in SPECS}
+            data = {file: (place / file).read_bytes() for file in about["files"] if file in files}
+            if _digests(data) != about["files"]:
+                return None
+            return {files[file]: _table_of(files[file], found) for file, found in data.items()}, dict(about["values"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def _part(self, point: int) -> Path:
@@ -148,7 +156,24 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise refuse(str(path), "not the folder of a run", "name a folder that `opticube run` has written") from error
     if not isinstance(manifest, dict) or any(key not in manifest for key in MANIFEST_KEYS):
         raise refuse(str(path / MANIFEST), "not a manifest", "name a folder that `opticube run` has written")
+    flaw = manifest_flaw(manifest)
+    if flaw is not None:
+        raise refuse(str(path / MANIFEST), f"is damaged: {flaw}", AGAIN)
     return manifest
+
+
+def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(data).hexdigest()[:32] for name, data in files.items()}
+
+
+def _table_of(name: str, data: bytes) -> pd.DataFrame:
+    """A table of a file's bytes; ValueError or KeyError where it is not as declared."""
+    table = pd.read_parquet(io.BytesIO(data))
+    spec = SPECS[name]
+    spec.check(table[spec.names])
+    if any(str(table[key].dtype) != DType.TEXT for key in table.columns if key not in spec.names):
+        raise ValueError(f"table {name} has swept keys that are no text")
+    return table
 
 
 def read_tables(path: Path) -> dict[str, pd.DataFrame]:
@@ -156,11 +181,28 @@ def read_tables(path: Path) -> dict[str, pd.DataFrame]:
     read_manifest(path)
     tables = {}
     for file in [*sorted((path / "tables").glob("*.parquet")), path / SUMMARY]:
+        if file.stem not in SPECS:
+            continue
         try:
-            tables[file.stem] = read_summary(file) if file.name == SUMMARY else pd.read_parquet(file)
+            tables[file.stem] = read_summary(file) if file.name == SUMMARY else _table_of(file.stem, file.read_bytes())
         except (OSError, ValueError, KeyError) as error:
-            raise refuse(str(file), "can not be read as a table", "run the scenario again") from error
+            raise refuse(str(file), "can not be read as a table", AGAIN) from error
     return tables
+
+
+@contextmanager
+def blame_changed_tables(path: Path) -> Iterator[None]:
+    """Around work with the tables of a finished run: where it fails and they are not those that were written, raises
+    InputError that names them. Whatever else fails is a fault of ours, and stays what it is."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        written, found = read_manifest(path).get("tables", {}), read_tables(path)
+        changed = [name for name in written if name not in found or table_digest(found[name]) != written[name]]
+        if not changed:
+            raise
+        what = f"{', '.join(changed[:5])}: changed since the run wrote {'it' if len(changed) == 1 else 'them'}"
+        raise refuse(str(path / "tables"), what, AGAIN) from error
 
 
 def read_summary(file: Path) -> pd.DataFrame:
@@ -182,9 +224,11 @@ def read_timeline(path: Path) -> dict[str, Any]:
     """The timeline of a finished run; raises InputError where it can not be read."""
     try:
         timeline = json.loads((path / TIMELINE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise refuse(str(path / TIMELINE), "can not be read as a timeline", "run the scenario again") from error
-    return dict(timeline)
+    except (OSError, ValueError, RecursionError) as error:
+        raise refuse(str(path / TIMELINE), "can not be read as a timeline", AGAIN) from error
+    if not isinstance(timeline, dict):
+        raise refuse(str(path / TIMELINE), "can not be read as a timeline", AGAIN)
+    return timeline
 
 
 def next_free_folder(root: Path, name: str) -> Path:

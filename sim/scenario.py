@@ -46,7 +46,7 @@ from sim.prices import PricesSection
 from sim.quantities import parse_quantity
 from sim.repair_policies import MaintenancePolicy
 from sim.scenario_checks import check_points, check_scenario
-from sim.scenario_faults import fault_at, faults_of, nearest
+from sim.scenario_faults import FOLDER_NAME, fault_at, faults_of, nearest
 from sim.scenario_jobs import Checkpoints, JobsSection, SchedulingSection
 from sim.scenario_parts import Expectation, FailuresSection, PodSection, RunSection, Section
 from sim.scenario_services import ServingSection
@@ -62,7 +62,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 class Scenario(Section):
     """Everything that is simulated. Values at swept keys are the first of their sweep; `expand` gives the points."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    name: Annotated[str, Field(pattern=FOLDER_NAME)]
     """Short name, used for folders and tables: letters, digits, `_` and `-`."""
     description: str = ""
     """What question the scenario answers, in a sentence."""

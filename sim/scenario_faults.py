@@ -32,6 +32,16 @@ PUBLISHED = {
 }
 """Where real files are published; opticube ships none of them."""
 
+FOLDER_NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
+KEY_NAME = r"^[a-z][a-z0-9_]{0,63}$"
+PRINTED_NAME = r"^[^\x00-\x1f\x7f-\x9f]{1,80}$"
+PATTERNS = {
+    FOLDER_NAME: ("can not name a folder", "write letters, digits, `_` and `-`, beginning with a letter"),
+    KEY_NAME: ("is no key", "write small letters, digits and `_`, beginning with a letter"),
+    PRINTED_NAME: ("is no name on one line", "write 1 to 80 characters that can be printed"),
+}
+"""Patterns of names: what a text that does not match is not, and what to write."""
+
 _ADVICE = re.compile(r"[;:,] (?=(?:write|leave|name|give|add|drop|remove|use|choose|set) )")
 
 
@@ -153,8 +163,9 @@ def _fault(
         return fault_at(document, path, f"{_shown(value)} is not known here", nearest(str(value), known))
     if kind.startswith("union_tag"):
         return _fault_of_kind(item, path, document, value)
-    what, write = _words(kind, context, value, path)
-    return fault_at(document, path, what or item["msg"], write)
+    is_key = item["loc"][-1:] == ("[key]",)
+    what, write = _words(kind, context, path[-1] if is_key else value, path)
+    return fault_at(document, path, what or item["msg"], write or "write another value")
 
 
 def _advice_of(error: object, message: str) -> tuple[str, str]:
@@ -210,7 +221,10 @@ def _words(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) 
     if kind in ("too_long", "string_too_long"):
         return "this is too long", f"write at most {context['max_length']}"
     if kind == "string_pattern_mismatch":
-        return f"{_shown(value)} can not name a folder", "write letters, digits, `_` and `-`, beginning with a letter"
+        what, write = PATTERNS.get(context["pattern"], ("is not written as it must be", "write a plain word"))
+        return f"{_shown(value)} {what}", write
+    if kind == "int_parsing_size":
+        return f"{_shown(value)} is out of bounds", "write a smaller number"
     if kind == "finite_number":
         return f"{_shown(value)} is not a finite number", "write a number"
     return "", ""

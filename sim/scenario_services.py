@@ -18,6 +18,7 @@ from sim.scenario_batching import (
     StaticSection,
 )
 from sim.scenario_clients import AdmissionSection, ClientsSection, DisturbanceSection
+from sim.scenario_faults import FOLDER_NAME
 from sim.scenario_memory import Cache, PreemptionSection, RecomputeSection, SwapSection, TiersSection
 from sim.scenario_parts import Count, Section, ShapeText, SliceChips, kind_or
 from sim.scenario_speculation import SpeculationSection
@@ -187,7 +188,7 @@ class SloSection(Section):
 class ServiceSection(Section):
     """One language model, served by replicas on slices of the pod."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    name: Annotated[str, Field(pattern=FOLDER_NAME)]
     """Name of the service in tables."""
     model: str
     """The model, by its key: `llama3_1_405b`, `llama3_70b`, `palm_540b` (see `opticube list models`)."""

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
+from sim.scenario_faults import FOLDER_NAME
 from sim.scenario_parts import (
     AvailabilityStudy,
     Count,
@@ -58,7 +59,7 @@ MACHINES: tuple[MachineKind, ...] = ("shared", "fixed", "fixed_equal_money")
 class SharedService(Section):
     """A service whose replicas come and go with the hour."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    name: Annotated[str, Field(pattern=FOLDER_NAME)]
     """Its name. A service of this name under `serving.services` gives the slice of a replica, its weights, and what it
     serves in time, token by token; without one, `slice` and `replica_rate` do."""
     slice: ShapeText | None = None

@@ -24,7 +24,7 @@ from sim.executors import open_executor
 from sim.ideal import ideal_table
 from sim.input_files import input_digests
 from sim.measure_names import SERVICE_LOWER
-from sim.points import PointResult, PointRunner, history_groups
+from sim.points import PointResult, PointRunner, history_groups, services_key
 from sim.report.context import ReportContext, ServiceLimits
 from sim.result import Result
 from sim.run_folder import (
@@ -43,6 +43,7 @@ from sim.studies.delivered import delivered_count, delivered_sizes
 from sim.studies.draws import streams_digest
 from sim.studies.large_job import large_job_count
 from sim.studies.operations import operations_count
+from sim.studies.serving import serving_tasks
 from sim.summary import judge_expectations
 from sim.tables import text_of_setting
 from sim.timeline import chrome_trace
@@ -198,7 +199,8 @@ def _run_points(points: Sequence[Point], runner: PointRunner, folder: RunFolder 
 
 def _tasks_of(points: Sequence[Point]) -> int:
     """About how many tasks there are, for the progress line."""
-    tasks = 0
+    services = {services_key(point.scenario): point.scenario for point in points}
+    tasks = sum(serving_tasks(scenario) for scenario in services.values())
     for group in history_groups(points):
         scenario = group[0].scenario
         study, sizes = scenario.study, len(delivered_sizes(scenario))

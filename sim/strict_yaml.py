@@ -26,6 +26,8 @@ KeyPath = tuple[str | int, ...]
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _POWER = re.compile(r"([-+]?[1-9][0-9]{0,2})[eE]\+?([0-9]{1,2})")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,4})?")
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
+"""What a quoted text may say by an escape, and no terminal or file should get: control characters, half characters."""
 _WORDS: dict[str, object] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -168,6 +170,11 @@ class _Builder:
             return dict(self.items(node, path))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        control = _CONTROL.search(node.value)
+        if control is not None:
+            what = f"{'.'.join(map(str, path))}: character U+{ord(control[0]):04X} is not allowed"
+            self.faults.append(Fault(self.where(node), what, "remove it"))
+            return ""
         plain = isinstance(node, yaml.ScalarNode) and node.style is None
         return scalar_value(node.value) if plain else node.value
 

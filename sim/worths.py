@@ -123,7 +123,12 @@ def worth(
 
 def _named(scenario: Scenario, knobs: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     if knobs:
-        return dict(knobs) if isinstance(knobs, Mapping) else {text: text for text in knobs}
+        if isinstance(knobs, Mapping):
+            return dict(knobs)
+        twice = next((text for place, text in enumerate(knobs) if text in knobs[:place]), None)
+        if twice is not None:
+            raise refuse(f"--knob {twice}", "the same knob is there twice", "leave one of them out")
+        return {text: text for text in knobs}
     if scenario.study.worth is None:
         raise refuse(scenario.name, "no knob is named", "write `--knob KEY=VALUE`, or `study.worth.knobs`")
     return dict(scenario.study.worth.knobs)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import math
 import re
+import stat
 import zlib
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +16,9 @@ from topology.errors import Fault, InputError, refuse
 MAX_FAULTS = 20
 """Faults reported of one file; more are counted only."""
 
+MOST_BYTES = 2**30
+"""A file is no longer than this, as text: a small packed file may hold more than the memory does."""
+
 MAX_S = 1e12
 """Times beyond this do not fit the clock."""
 
@@ -21,15 +26,15 @@ _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})
 
 
 def read_log_text(path: str | Path, published: str, what: str = "log") -> str:
-    """The text of a file, unpacked where its name ends in .gz; InputError says where it is `published` when missing.
+    """The text of a file, unpacked where it is packed; InputError says where it is `published` when missing.
 
     `what` the file is: a log, a trace.
     """
     file = Path(path)
     try:
-        data = file.read_bytes()
-        if file.suffix == ".gz":
-            data = gzip.decompress(data)
+        data = bounded_bytes(file, packed=file.suffix == ".gz" or None)
+        if len(data) > MOST_BYTES:
+            raise refuse(str(file), f"more than {MOST_BYTES >> 20:,} MiB of text", f"give a shorter {what}")
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise refuse(str(file), "no such file", f"the {what} is published at {published}") from None
@@ -37,8 +42,26 @@ def read_log_text(path: str | Path, published: str, what: str = "log") -> str:
         raise refuse(str(file), "not a UTF-8 text", f"give the {what} itself, as text or packed as .gz") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise refuse(str(file), "not a complete gzip file", f"fetch it again, or give the {what} unpacked") from None
-    except OSError as error:
-        raise refuse(str(file), f"can not be read ({error.strerror})", "give the path of a readable file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise refuse(str(file), f"can not be read ({reason})", "give the path of a readable file") from None
+
+
+def bounded_bytes(path: Path, *, packed: bool | None = None, most: int = MOST_BYTES) -> bytes:
+    """The first `most` bytes of a regular file and one more, if there is one; unpacked where it is `packed`.
+
+    None: packed where it begins as gzip does. OSError also for a device or a pipe, which may never end.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "no regular file")
+    with path.open("rb") as file:
+        if packed is None:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+        if not packed:
+            return file.read(most + 1)
+        with gzip.open(file) as unpacked:
+            return unpacked.read(most + 1)
 
 
 def number_of(text: str, name: str) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sim.executors import map_tasks, open_executor
+from sim.files import write_whole
 from sim.report.alt_texts import alt_text
 from sim.report.bars import chip_hours_by_use as chip_hours_by_use
 from sim.report.bars import request_ledger as request_ledger
@@ -103,8 +104,8 @@ class Picture:
     def save(self, folder: Path) -> list[Path]:
         """Write the wide figure as `name.png` and `name.svg` into `folder` (which exists); returns the paths."""
         png, svg = folder / f"{self.name}.png", folder / f"{self.name}.svg"
-        png.write_bytes(self.wide_png)
-        svg.write_text(self.wide_svg, encoding="utf-8")
+        write_whole(png, self.wide_png)
+        write_whole(svg, self.wide_svg)
         return [png, svg]
 
 

@@ -9,6 +9,7 @@ import functools
 import io
 import zlib
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
@@ -17,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from sim.files import write_whole
 from sim.report.palette import GRID, INK, MUTED, ON_DARK_FILL, ON_LIGHT_FILL, PAPER
 
 RC: dict[Any, Any] = {
@@ -175,3 +177,8 @@ def svg_text(figure: Figure) -> str:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue()
+
+
+def write_picture(path: Path, figure: Figure) -> None:
+    """Write a figure as PNG or SVG, by the end of its name, whole or not at all."""
+    write_whole(path, svg_text(figure) if path.suffix == ".svg" else png_bytes(figure))

@@ -100,6 +100,16 @@ def serving_study(scenario: Scenario, executor: Executor | None, advance: Callab
     return ServingOutcome(services=tuple(outcomes))
 
 
+def serving_tasks(scenario: Scenario) -> int:
+    """About how many tasks `serving_study` tells: knees and losses that turn out impossible are not known before."""
+    serving = scenario.serving
+    if serving is None:
+        return 0
+    loads = 0 if serving.load_curve is None else len(serving.load_curve.loads)
+    each = serving.windows.losses + loads
+    return sum(len(ladder_shapes(s)) + s.replicas * serving.windows.replications + each for s in serving.services)
+
+
 def _check_possible(section: ServiceSection, index: int, own: Calibration, ladder: Sequence[Calibration]) -> None:
     within = section.admission.within_capacity
     if own.meets or (section.load is None and not within):

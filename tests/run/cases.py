@@ -113,7 +113,7 @@ def environment(**changes: str) -> dict[str, str]:
 def opticube(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
     """Start the command in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", "from sim.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from sim.start import main; main()", *arguments],
         cwd=cwd,
         env=options.pop("env", environment()),
         stdout=subprocess.PIPE,

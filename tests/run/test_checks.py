@@ -233,7 +233,10 @@ def test_files_that_are_no_text_and_settings_of_a_run(
     manifest = stored / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"point": 0', '"point": "none"'))
     assert check(stored, "--baseline", tmp_path / "base.json", "--update") == 2
-    assert "its tables or its manifest are damaged; run the scenario again" in capsys.readouterr().err
+    assert (
+        "manifest.json: is damaged: points.0.point: Input should be a valid integer; run the scenario again"
+        in capsys.readouterr().err
+    )
     assert not (tmp_path / "base.json").exists()
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -176,31 +174,6 @@ def test_resume_after_fifty_kills(tmp_path: Path, machine: Result, machine_file:
         assert differing(bytes_of(run(scenario, out=out, workers=1, resume=True)), wanted) == [], note
         assert list(out.rglob("*.part")) == [], note
     assert cut_off >= 20
-
-
-@pytest.mark.slow
-def test_ctrl_c_of_a_run_with_workers(tmp_path: Path, machine_file: Path) -> None:
-    """Goal: Ctrl-C is answered at once, on one line, by parent and workers alike. Method: SIGINT to the whole group."""
-    text = machine_file.read_text().replace("horizon: 30 d, replications: 3", "horizon: 3650 d, replications: 400")
-    machine_file.write_text(text)
-    out = tmp_path / "run"
-    process = opticube(
-        "run", str(machine_file), "--out", str(out), "--workers", "2", cwd=tmp_path, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs are deaf to it
-    )  # fmt: skip
-    while len(children_of(process.pid)) < 3:  # the one that draws is there from the start, two simulate
-        assert process.poll() is None
-        time.sleep(0.05)
-    time.sleep(3.0)  # all are at work: an interrupt before that, in the midst of imports, may be lost by Python
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    for worker in children_of(process.pid):
-        os.kill(worker, signal.SIGINT)
-    _, errors = process.communicate()
-    assert time.monotonic() - began < 5.0
-    assert process.returncode == 3
-    assert "Traceback" not in errors
-    assert errors.splitlines()[-1].startswith("interrupted: sweep points that were finished are kept")
 
 
 def test_fabrics_see_the_same_failures(machine: Result) -> None:

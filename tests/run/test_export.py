@@ -178,7 +178,7 @@ def test_the_command_writes_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert command_status(["export", str(folder), "--format", "vidur", "--service", "chat", "--out", "-"]) == 0
     assert capsys.readouterr().out == written.read_text(encoding="utf-8")
     for wrong, says in (
-        (["--format", "csv"], "`csv` is no format of requests; write one of vllm, vidur, mooncake"),
+        (["--format", "csv"], "`csv` is no format; write one of vllm, vidur, mooncake, gke, openmetrics"),
         (["--format", "vllm", "--service", "chit"], "`chit` has no recorded requests; write one of chat"),
         (["--format", "vllm", "--point", "3"], "the run has points 0 to 0; write one of them"),
     ):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
+import sys
 import threading
 import time
 
@@ -45,3 +49,26 @@ def test_a_long_task_is_told_to_be_at_work(monkeypatch: pytest.MonkeyPatch, caps
         assert threading.active_count() == threads
     time.sleep(0.2)
     assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_shows_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: people see what is done and how long it will take; nothing of it is left on the screen. Method: standard
+    error is a terminal; tasks at an even pace; the bar is drawn there, the line is cleared at the end."""
+    ours, theirs = pty.openpty()
+    with open(theirs, "w", encoding="utf-8") as terminal:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "100")
+        with shown_progress(quiet=False) as progress:
+            assert progress is not None
+            for done in range(1, 8):
+                progress(done, 100, "failure histories")
+                time.sleep(0.12)
+        shown = os.read(ours, 1_000_000).decode()
+    os.close(ours)
+    assert "failure histories" in shown
+    left = [int(seconds) for seconds in re.findall(r"0:00:0\d\S* \S*0:00:(\d\d)", shown)]
+    assert left, shown
+    assert all(5 <= seconds <= 40 for seconds in left), "some 93 tasks of 0.12 s are left"
+    assert shown.rstrip().endswith("\x1b[2K")
+    assert capsys.readouterr().out == ""

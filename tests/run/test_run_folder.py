@@ -400,7 +400,8 @@ def test_termination_is_an_interruption(tmp_path: Path, machine_file: Path) -> N
     assert time.monotonic() - began < 5.0
     assert process.returncode == 3
     assert errors.splitlines()[-1] == (
-        "interrupted: sweep points that were finished are kept; `--resume` with the same `--out` goes on"
+        f"interrupted: finished sweep points are kept in {out}; go on with "
+        f"`opticube run {machine_file} --workers 1 --out {out} --resume`"
     )
     assert every_name(out) == [".lock", "scenario.yaml"]
 

@@ -30,7 +30,7 @@ def raising(error: BaseException) -> object:
     ("error", "status", "says"),
     [
         (InputError([Fault("f:1", "bad", "mend"), Fault("f:2", "worse", "")]), 2, "f:1: bad; mend\nf:2: worse"),
-        (KeyboardInterrupt(), 3, "--resume"),
+        (KeyboardInterrupt(), 3, "interrupted before it was done; run it again"),
         (EnvironmentFault("disk full"), 4, "disk full"),
         (OSError(28, "No space left on device", "/x/y"), 4, "/x/y: No space left on device; free some space"),
         (PermissionError(13, "Permission denied", "/x"), 4, "/x: Permission denied; check the permissions"),
