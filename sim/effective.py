@@ -173,11 +173,15 @@ def _operations(scenario: Scenario) -> Iterator[Setting]:
     yield "checkpoints", scenario.checkpoint.kind, ""
     if scenario.spares.cubes:
         yield "spares", f"{scenario.spares.cubes} cubes, {scenario.spares.kind}", ""
-    for name, study in zip(("operations", "shared pod", "pods behind one queue"), studies, strict=True):
+    for name, study in zip(("operations", "shared pod", "several pods"), studies, strict=True):
         if study is not None:
             yield f"{name}: replications", _histories(scenario, study.replications, study.horizon), ""
     if fleet is not None:
-        yield "pods behind one queue", f"{fleet.pods}, jobs are placed on one by {fleet.placement.kind}", ""
+        yield "several pods", f"{fleet.pods}, jobs are placed on one by {fleet.placement.kind}", ""
+        if fleet.one_queue is not None:
+            rule = fleet.one_queue
+            after = f"lost jobs go on elsewhere after {seconds(rule.transfer)}" if rule.elsewhere else "lost jobs stay"
+            yield "one queue for all pods", f"{rule.choice.kind} pod first, {after}", ""
     yield from _replicas(scenario)
 
 

@@ -155,6 +155,15 @@ FLEET_MEASURES: dict[str, tuple[str, str | None]] = {
 """Measures of several pods behind one queue; `fleet_spread`: utilisation of the fullest pod less that of the emptiest.
 """
 
+QUEUE_MEASURES: dict[str, tuple[str, str | None]] = {
+    **{name: FLEET_MEASURES[name] for name in (
+        "fleet_wait_mean_s", "fleet_utilisation", "fleet_useful_share", "fleet_completion", "fleet_losses_per_day",
+        "fleet_spread",
+    )}, "fleet_moves_per_day": ("1/day", None),
+}  # fmt: skip
+"""Measures by which pods with queues of their own and pods behind one queue are compared; `fleet_moves_per_day`: jobs
+that went on on another pod."""
+
 LARGE_JOB_MEASURES: dict[str, tuple[str, str | None]] = {
     "large_job_total_s": ("s", "lower"), "large_job_productive_share": ("1", "higher"),
     "large_job_failures": ("failures", None), "large_job_random": ("failures", None),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from sim.fleet_tables import FLEET, FLEET_PODS
+from sim.fleet_tables import FLEET, FLEET_PODS, FLEET_QUEUES, FLEET_WAITS
 from sim.flow_tables import FLOW_SPECS
 from sim.load_tables import DISTURBANCE, LATENCIES, LOAD_CURVE, REQUESTS, SERVICE
 from sim.pass_tables import ERRORS_OF_TIMES, MEASURED_TIMES, PASSES
@@ -341,6 +341,8 @@ SPECS = {
         *SHARED_SPECS,
         FLEET,
         FLEET_PODS,
+        FLEET_QUEUES,
+        FLEET_WAITS,
         MEASURED_TIMES,
         ERRORS_OF_TIMES,
         PASSES,

@@ -20,7 +20,7 @@ from sim.repair_policies import PartsOf
 from sim.scenario_comparisons import disturbance_problems, effects_problems
 from sim.scenario_faults import PUBLISHED, fault_at, nearest, split_advice
 from sim.scenario_job_checks import job_problems, maintenance_problems
-from sim.scenario_shared_checks import shared_pod_problems
+from sim.scenario_shared_checks import one_queue_problems, shared_pod_problems
 from sim.scenario_together import cache_faults, draft_faults, link_faults
 from sim.strict_yaml import Document, KeyPath
 from topology.errors import Fault, InputError
@@ -50,6 +50,7 @@ def check_scenario(scenario: Scenario) -> list[Problem]:
     if pod is not None:
         problems += [*job_problems(scenario, pod), *maintenance_problems(scenario, pod)]
         problems += shared_pod_problems(scenario, pod)
+        problems += one_queue_problems(scenario)
         problems += [*_log_fits(scenario, pod), *_sizes(scenario, pod), *_services(scenario, pod)]
     if pod is not None and not problems:
         problems += _outages(scenario, pod)

@@ -28,7 +28,7 @@ ASSUMPTIONS = (
     "PodSection.ports",
     "ServiceSection.utilisation", "ServiceSection.activation_reserve", "ServiceSection.max_batch",
     "SwapSection.host_memory", "TiersSection.host_memory",
-    "SpeculationSection.length", *JOB_ASSUMPTIONS, *REQUEST_ASSUMPTIONS, *PRICE_ASSUMPTIONS,
+    "OneQueueSection.transfer", "SpeculationSection.length", *JOB_ASSUMPTIONS, *REQUEST_ASSUMPTIONS, *PRICE_ASSUMPTIONS,
 )  # fmt: skip
 """Keys whose default is a guess of this project."""
 
@@ -155,6 +155,10 @@ SECTIONS = (
     ("study.passes.tables.N", "TimedTable", "N counts from 0."),
     ("study.passes.tables.N.rows.M", "TimedPass", "M counts from 0."),
     ("study.passes.grid", "PassGrid", ""),
+    ("study.fleet", "FleetStudy", ""),
+    ("study.fleet.one_queue", "OneQueueSection", ""),
+    ("study.shared_pod", "SharedPodStudy", ""),
+    ("study.shared_pod.services.N", "SharedService", "N counts from 0."),
     ("study.worth", "WorthStudy", ""),
     ("jobs", "JobsSection", ""),
     ("jobs.streams.N", "JobStream", "N counts from 0."),

@@ -1,4 +1,4 @@
-"""What the keys of a pod that serves and trains must hold together."""
+"""What the keys of a pod that serves and trains, and of several pods behind one queue, must hold together."""
 
 from __future__ import annotations
 
@@ -47,6 +47,16 @@ def shared_pod_problems(scenario: Scenario, pod: AnyPod) -> Iterator[Problem]:
     if "shared" in study.machines and scenario.jobs is not None and queue.kind != "priority":
         what = f"with `{queue.kind}` replicas wait behind jobs, whatever their priority"
         yield ("scheduling", "queue"), what, "write `{kind: priority, notice: true, overtake: true}`"
+
+
+def one_queue_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Several pods behind one queue take jobs in order of arrival, with or without backfill."""
+    fleet, queue = scenario.study.fleet, scenario.scheduling.queue
+    if fleet is None or fleet.one_queue is None:
+        return
+    if queue.kind not in ("fifo", "easy"):
+        what = f"one queue for several pods is in order of arrival, which `{queue.kind}` is not"
+        yield ("scheduling", "queue"), what, "write `fifo` or `easy`, or remove `study.fleet.one_queue`"
 
 
 def _slice(scenario: Scenario, service: SharedService, where: KeyPath, pod: Pod) -> Iterator[Problem]:

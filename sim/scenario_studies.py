@@ -26,7 +26,7 @@ from sim.scenario_parts import (
 from sim.scenario_passes import PassesStudy
 from topology.units import Bytes, BytesPerSecond, PositiveSeconds, Seconds, Unit
 from workloads.autoscaling import Ahead, FixedReplicas, Follow
-from workloads.jobs.fleet import Fullest, LeastLoaded, TakingTurns
+from workloads.jobs.fleet import EmptiestPod, FirstPod, Fullest, FullestPod, LeastLoaded, TakingTurns
 from workloads.load.rates import DiurnalRate, StepRates, TraceRates
 
 RequestRate = Annotated[float, Unit("1/s", high=1e6, open_ends=True)]
@@ -45,8 +45,13 @@ FleetPolicies = Annotated[
     | Annotated[TakingTurns, Tag("taking_turns")],
     kind_or("least_loaded"),
 ]
+PodChoices = Annotated[
+    Annotated[FirstPod, Tag("first")] | Annotated[EmptiestPod, Tag("emptiest")] | Annotated[FullestPod, Tag("fullest")],
+    kind_or("fullest"),
+]
 STUDY_PLUG_INS = {
     "study.fleet.placement": (Fullest, LeastLoaded, TakingTurns),
+    "study.fleet.one_queue.choice": (FirstPod, EmptiestPod, FullestPod),
     "study.shared_pod.services.N.demand": (DiurnalRate, StepRates, TraceRates),
     "study.shared_pod.services.N.scaling": (Follow, Ahead, FixedReplicas),
 }
@@ -113,14 +118,30 @@ class WorthStudy(Section):
     keys of one change are separated by `;`."""
 
 
+class OneQueueSection(Section):
+    """The same pods once more, on the same draws: jobs wait together and start on the first pod that takes them.
+
+    What a job that fits nowhere does to those behind it is as `scheduling.queue` says: `fifo` or `easy`.
+    """
+
+    choice: PodChoices = FullestPod()
+    """Which pods are asked first: the `first`, the `emptiest`, or the `fullest` (best fit)."""
+    elsewhere: bool = True
+    """A job that waits on its pod after a loss may go on on another pod, from its last checkpoint."""
+    transfer: Seconds = 600.0
+    """Time in which its checkpoint gets to the other pod, before all that a start takes (an assumption)."""
+
+
 class FleetStudy(Section):
-    """Several pods like that of the scenario behind one queue, with the jobs of `jobs`; a `load` is a share of all."""
+    """Several pods like that of the scenario, with the jobs of `jobs`; a `load` is a share of all."""
 
     pods: Annotated[int, Field(ge=1, le=1000)]
     """How many."""
     placement: FleetPolicies = LeastLoaded()
     """On which pod a job goes when it arrives, for good: the `least_loaded`, the `fullest` in which it fits, or each
     in turn (`taking_turns`), by what owners say; failures are not foreseen."""
+    one_queue: OneQueueSection | None = None
+    """Where it is there, pods with queues of their own are compared with pods behind one queue."""
     horizon: PositiveSeconds = 30 * 86400.0
     """Simulated time of each replication."""
     replications: Replications = 1

@@ -207,7 +207,7 @@ def _tasks_of(points: Sequence[Point]) -> int:
         tasks += replication_count(scenario) + len(group) * delivered_count(scenario) * sizes
         tasks += len(group) * (operations_count(scenario) + large_job_count(scenario))
         if study.fleet is not None:
-            tasks += len(group) * study.fleet.replications * study.fleet.pods
+            tasks += len(group) * study.fleet.replications * (study.fleet.pods + (study.fleet.one_queue is not None))
         if study.shared_pod is not None:
             asked = study.shared_pod
             tasks += len(group) * len(asked.machines) * asked.replications + len(asked.services)

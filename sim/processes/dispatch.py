@@ -36,8 +36,9 @@ from workloads.jobs.fitting import Fitting, Held, Mask, PlacementPolicy, RejectR
 from workloads.jobs.job import Job as Job
 from workloads.jobs.job import JobKind
 from workloads.jobs.job import make_job as make_job
-from workloads.jobs.queue_policies import Fifo, starts_in_order
+from workloads.jobs.queue_policies import Fifo, reservation_of, starts_in_order
 from workloads.jobs.queueing import Preempt, QueuePolicy, QueueView, Reserve, Running, Waiting
+from workloads.jobs.queueing import Start as StartNow
 from workloads.jobs.usage import Holding, Usage
 
 
@@ -111,6 +112,13 @@ class Dispatcher:
         self._usage = Usage(getattr(self._policy, "half_life", None))
         self._reserved = NOTHING_HELD
         self._pass_is_due = False
+        self.changed: Callable[[], None] = lambda: None
+        """Called when something came back, and after each pass that leaves jobs in the queue."""
+
+    @property
+    def queue(self) -> tuple[Waiting, ...]:
+        """Who waits, in order of arrival."""
+        return tuple(self._queue)
 
     @property
     def waiting(self) -> list[int]:
@@ -163,10 +171,35 @@ class Dispatcher:
         """Something came back: see at the end of this instant who can use it."""
         if self._queue or self._returning:
             self._request_pass()
+        self.changed()
+
+    def takes(self, job: Job, room: Fitting, ahead: Sequence[Waiting] = ()) -> bool:
+        """Whether a job that is not here would start at once, behind those that wait here and those `ahead` of it.
+
+        `room` is that of `open_room`, now.
+        """
+        own = Waiting(job=job, asked_us=int(self._env.now), remaining_us=job.requested_us)
+        if room.is_barred(job) or not room.fits(job):
+            return False
+        if not self._queue and not ahead:
+            return True
+        view = self._view(room)
+        waiting = sorted([*view.waiting, *ahead, own], key=lambda one: one.job.arrival_us)
+        decisions = self._policy.decide(replace(view, waiting=waiting))
+        return any(isinstance(decision, StartNow) and decision.job.id == job.id for decision in decisions)
+
+    def earliest_us(self, job: Job, room: Fitting) -> int | None:
+        """When a job that is not here would fit, by what owners say of those that hold slices; None where never."""
+        found = reservation_of(job, room, self._running(), int(self._env.now))
+        return None if found is None else found.at_us
 
     def room(self) -> Fitting:
         """What is free now, as far as is believed, and not kept for moves under way or promised."""
         return self._way.kept_from(self._moves.kept_from(self._all_room()))
+
+    def open_room(self) -> Fitting:
+        """The same once all that leave have left, without spares."""
+        return self._spares.kept_from(self._way.ahead(self._moves.kept_from(self._all_room())))
 
     def _all_room(self) -> Fitting:
         machine = self._machine
@@ -228,6 +261,8 @@ class Dispatcher:
             self._make_room(None if reserved is None else reserved.job)
         self._tell_what_is_held(reserved)
         self._pass_is_due = False
+        if self._queue:
+            self.changed()
 
     def _answer(self, asking: _Asking) -> None:
         """A job that holds a slice starts again, or gives all back and queues."""
@@ -311,7 +346,7 @@ class Dispatcher:
 
     def _decide_among(self, concerns: Callable[[Job], bool]) -> Reserve | None:
         """The same for the jobs of one part of a divided pod, none of which can be in the way of another part's."""
-        room = self._spares.kept_from(self._way.ahead(self._moves.kept_from(self._all_room())))
+        room = self.open_room()
         view = self._view(room)
         view = replace(view, waiting=[one for one in view.waiting if concerns(one.job)])
         for decision in self._policy.decide(view):

@@ -60,16 +60,18 @@ def run_job(
     runs_at_start: bool,
     upkeep: Upkeep = NO_UPKEEP,
     drain_us: int = 0,
+    fetch_us: int = 0,
 ) -> JobProcess:
     """One job, to the end of its work or for ever.
 
     With `runs_at_start` a slice got at time 0 runs at once, as if it had been there before. Without `upkeep` a job has
     no state: nothing is saved and a loss undoes nothing. The job's profile stands in for delays of the policies.
-    `drain_us`: how long a running job that is not wanted any more takes to leave.
+    `drain_us`: how long a running job that is not wanted any more takes to leave; `fetch_us`: how long its state takes
+    to get here from elsewhere, before all else on its first slice.
     """
     if job.until_us is not None:
         env.process(_dismissal(env, job, events))
-    yield from _JobLife(env, job, machine, dispatcher, events, recovery, upkeep, drain_us).live(runs_at_start)
+    yield from _JobLife(env, job, machine, dispatcher, events, recovery, upkeep, drain_us, fetch_us).live(runs_at_start)
 
 
 def _dismissal(env: Environment, job: Job, events: JobEvents) -> JobProcess:
@@ -92,6 +94,7 @@ class _JobLife:
         recovery: RecoveryPolicy,
         upkeep: Upkeep,
         drain_us: int,
+        fetch_us: int,
     ) -> None:
         self.env = env
         self.job = job
@@ -101,6 +104,7 @@ class _JobLife:
         self.recovery = recovery_in(recovery, job.profile)
         self.upkeep = upkeep
         self.drain_us = drain_us
+        self.fetch_us = fetch_us
         self.save_us = upkeep.save_us(job)
         self.stall_us = upkeep.stall_us(job)
         self.place = priority(Order.STAGE_END, 0, job.id)
@@ -130,6 +134,8 @@ class _JobLife:
         while True:
             start = yield request
             if start is None:
+                if self.undecided:
+                    self._undo()
                 self._leave()
                 return
             if not self.holds:  # granted and preempted in one scheduling pass
@@ -219,6 +225,8 @@ class _JobLife:
     def _go_through_stages(self, start: Start, ended: Event) -> JobProcess:
         """Everything between getting the slice and running, again for each start that fails, until `ended`."""
         stages = start_stages(start, self.recovery, self.upkeep.spares)
+        if self.fetch_us:
+            stages, self.fetch_us = [(Stage.RESTORING, self.fetch_us), *stages], 0
         while True:
             for stage, length_us in stages:
                 if ended.triggered:

@@ -7,6 +7,7 @@ import math
 from sim.report.context import Tables, table_of
 from sim.report.curves import promise_curve_rows
 from sim.report.effect_words import disturbance_alt, effects_alt
+from sim.report.fleet_words import fleet_waits_alt
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.operations_words import operations_alt
 from sim.report.pass_words import contexts_alt, models_alt, times_alt
@@ -39,6 +40,7 @@ def alt_text(name: str, tables: Tables) -> str:
         "models": models_alt,
         "contexts": contexts_alt,
         "shared_day": shared_day_alt,
+        "fleet_waits": fleet_waits_alt,
     }.get(name)
     return operations_alt(name, tables) if tell is None else tell(tables)
 

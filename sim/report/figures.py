@@ -7,6 +7,7 @@ from sim.report.context import ReportContext, Tables
 from sim.report.curves import availability_curves, promise_cubes
 from sim.report.disturbance_pictures import answered_over_time
 from sim.report.effect_pictures import effects_of_changes
+from sim.report.fleet_pictures import waits_of_fleet
 from sim.report.ladder import slice_size_ladder
 from sim.report.life_pictures import life_of_request
 from sim.report.load_pictures import goodput_over_load, latency_distributions
@@ -108,6 +109,10 @@ class Plots:
     def shared_day(self) -> Panels:
         """Two days of a pod that serves and trains."""
         return shared_pod_day(self._tables)
+
+    def fleet_waits(self) -> Panels:
+        """Shares of jobs that wait longer than a time, with own queues and behind one."""
+        return waits_of_fleet(self._tables)
 
     def recovery(self) -> Panels:
         """The mean recovery of a lost job, stage after stage."""

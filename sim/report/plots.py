@@ -19,6 +19,7 @@ from sim.report.curves import availability_curves as availability_curves
 from sim.report.curves import promise_cubes as promise_cubes
 from sim.report.disturbance_pictures import answered_over_time as answered_over_time
 from sim.report.effect_pictures import effects_of_changes as effects_of_changes
+from sim.report.fleet_pictures import waits_of_fleet as waits_of_fleet
 from sim.report.ladder import slice_size_ladder as slice_size_ladder
 from sim.report.life_pictures import life_of_request as life_of_request
 from sim.report.load_pictures import goodput_over_load as goodput_over_load
@@ -56,6 +57,7 @@ DRAWINGS: Mapping[str, tuple[str, str, Draw]] = {
     "cubes": ("cube_story", "The cubes over time", cubes_over_time),
     "wait": ("operations", "Wait over load", wait_over_load),
     "shared_day": ("shared_pod_day", "Two days of a pod that serves and trains", shared_pod_day),
+    "fleet_waits": ("fleet_waits", "Waits with own queues and behind one", waits_of_fleet),
     "goodput": ("load_curve", "Requests in time over the rate", goodput_over_load),
     "latencies": ("latencies", "How latencies are spread", latency_distributions),
     "traffic": ("traffic", "Bytes and seconds of a token, by level of memory", traffic_by_level),

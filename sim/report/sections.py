@@ -9,7 +9,7 @@ from functools import partial
 from sim.report import html_tables as tables_of_page
 from sim.report.context import ReportContext, Tables, absence, is_absent, table_of
 from sim.report.effect_words import HEADS, effect_cells, effect_services
-from sim.report.fleet_words import fleet_sentences
+from sim.report.fleet_words import one_queue_sentences, own_queue_sentences
 from sim.report.flows import flows_html, prices_html
 from sim.report.html_tables import HtmlTable
 from sim.report.ideal_words import ideal_html
@@ -28,7 +28,7 @@ from sim.report.pass_html import errors_html, grid_html, times_html
 from sim.report.pass_words import about_passes_alone, has_several
 from sim.report.replay import replay_html
 from sim.report.service_sentences import size_sentences
-from sim.report.shared_tables_html import fleet_html, shared_pod_html, shared_waits_html
+from sim.report.shared_tables_html import fleet_html, fleet_queues_html, shared_pod_html, shared_waits_html
 from sim.report.shared_words import shared_pod_sentences
 from sim.report.token_html import floor_html, traffic_html
 from sim.report.token_words import floor_sentences, life_sentences, traffic_sentences
@@ -78,7 +78,7 @@ def sections_of(tables: Tables, context: ReportContext) -> list[Section]:
         section("ledgers", "Where the seconds of a request go", "ledger", "ledger", _ledgers),
         section("chip-hours", "What the chips did", "chip_hours", "chip_hours", _chip_hours),
         *_operations(section),
-        *([] if is_absent(tables, "fleet") else [section("fleet", "Several pods", "fleet", "", _fleet)]),
+        *([] if is_absent(tables, "fleet") else _several_pods(section)),
         *_replay(tables, context),
         *([] if is_absent(tables, "shared_pod") else _shared_pod(section)),
         *([] if is_absent(tables, "ideal") else [section("ideal", "Avoidable causes", "ideal", "", _ideal)]),
@@ -276,8 +276,17 @@ def _measured_times(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
     return [], [errors_html(tables), times_html(tables)]
 
 
-def _fleet(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
-    return [*fleet_sentences(tables)], [fleet_html(tables)]
+def _several_pods(section: MakeSection) -> list[Section]:
+    """The sections of several pods; that of one queue only where it was asked for."""
+    sections = [
+        section("fleet", "Several pods", "fleet", "", lambda own: ([*own_queue_sentences(own)], [fleet_html(own)])),
+        section("one-queue", "Several pods behind one queue", "fleet_queues", "fleet_waits", _one_queue),
+    ]
+    return [each for each in sections if not each.absent]
+
+
+def _one_queue(tables: Tables) -> tuple[list[str], list[HtmlTable]]:
+    return [*one_queue_sentences(tables)], [fleet_queues_html(tables)]
 
 
 def _shared_pod(section: MakeSection) -> list[Section]:

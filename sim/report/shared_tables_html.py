@@ -1,9 +1,9 @@
-"""Tables of a pod that serves and trains, and of several pods behind one queue, for the page."""
+"""Tables of a pod that serves and trains, and of several pods, for the page."""
 
 from __future__ import annotations
 
 from sim.report.context import Tables, table_of
-from sim.report.fleet_words import fleet_values
+from sim.report.fleet_words import QUEUE_WORDS, fleet_values, queue_values
 from sim.report.html_tables import HtmlTable
 from sim.report.shared_words import (
     CAUSE_WORDS,
@@ -61,4 +61,17 @@ def fleet_html(tables: Tables) -> HtmlTable:
     for label, here in blocks_of(table_of(tables, "fleet")):
         rows.append([label])
         rows += [[words, value] for words, value in fleet_values(here)]
-    return HtmlTable(caption="Several pods behind one queue", heads=["measure", "value"], rows=rows)
+    return HtmlTable(caption="Several pods, jobs placed when they arrive", heads=["measure", "value"], rows=rows)
+
+
+def fleet_queues_html(tables: Tables) -> HtmlTable:
+    """Pods with queues of their own, behind one, and the difference: a row per measure."""
+    rows: list[list[str]] = []
+    for label, here in blocks_of(table_of(tables, "fleet_queues")):
+        rows.append([label])
+        rows += [[words, *cells] for words, cells in queue_values(here)]
+    return HtmlTable(
+        caption="The same jobs, failures and pods: means over replications, ± half of the 95 % interval (paired)",
+        heads=["measure", *QUEUE_WORDS.values()],
+        rows=rows,
+    )

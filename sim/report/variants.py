@@ -38,6 +38,8 @@ _PLACES = {
     "errors_of_times": ["group"],
     "passes": ["label"],
     "fleet": ["fabric", "host_availability", "measure"],
+    "fleet_queues": ["fabric", "host_availability", "queues", "measure"],
+    "fleet_waits": ["fabric", "host_availability", "queues", "longer_than_s"],
     "shared_pod": ["fabric", "host_availability", "machine", "service", "measure"],
     "shared_pod_waits": ["fabric", "host_availability", "machine", "service", "cause"],
     "shared_pod_differences": ["fabric", "host_availability", "machine", "against", "service", "measure"],

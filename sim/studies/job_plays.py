@@ -5,14 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from sim.build import Setup
+from simpy import Environment
+
+from sim.build import Setup, seconds_to_us
 from sim.histories import Lives
 from sim.processes.failures import Source
-from sim.processes.operations import ReplicaDelays, simulate_operations
+from sim.processes.one_queue import FleetLog, OneQueue
+from sim.processes.operations import PodPolicies, ReplicaDelays, simulate_operations, start_pod
 from sim.replay_tables import STRETCHES_MAX
+from sim.scenario_studies import OneQueueSection
 from sim.streams import Streams
 from sim.trace import Trace
 from workloads.jobs.job import Job
+from workloads.jobs.queue_policies import Fifo
 
 
 def sources_of(setup: Setup, replication: int, streams: Streams) -> list[Source]:
@@ -34,14 +39,40 @@ def play_jobs(
     """The log of one replication with these jobs, which are in order of arrival.
 
     `streams` are those of the replication unless others are given; for `services` and `serving_cubes` see
-    `simulate_operations`.
+    `start_pod`.
     """
-    scenario, streams = setup.scenario, setup.streams(replication) if streams is None else streams
-    return simulate_operations(
-        setup.pod,
-        setup.fabric,
-        jobs,
-        sources_of(setup, replication, streams),
+    streams = setup.streams(replication) if streams is None else streams
+    policies = policies_of(setup, streams)
+    policies |= {"services": services, "serving_cubes": serving_cubes, "check_invariants": check_invariants}
+    sources = sources_of(setup, replication, streams)
+    return simulate_operations(setup.pod, setup.fabric, jobs, sources, horizon_us=horizon_us, **policies)
+
+
+def play_one_queue(
+    setup: Setup, jobs: Sequence[Job], replication: int, pods: int, rule: OneQueueSection, horizon_us: int
+) -> tuple[list[Trace], FleetLog]:
+    """The logs of so many pods behind one queue in one replication, and of the queue. Jobs are in order of arrival."""
+    env, started = Environment(), []
+    for pod in range(pods):
+        streams = setup.streams(replication).of(f"pod.{pod}.")
+        sources, policies = sources_of(setup, replication, streams), policies_of(setup, streams)
+        started.append(start_pod(env, setup.pod, setup.fabric, jobs, sources, horizon_us=horizon_us, **policies))
+    queue = OneQueue(
+        env,
+        started,
+        rule.choice,
+        in_order=isinstance(setup.scenario.scheduling.queue, Fifo),
+        transfer_us=seconds_to_us(rule.transfer) if rule.elsewhere else None,
+    )
+    env.process(queue.arrivals([job for job in jobs if job.arrival_us < horizon_us]))
+    env.run(until=horizon_us)
+    return [pod.trace(jobs, horizon_us) for pod in started], queue.log
+
+
+def policies_of(setup: Setup, streams: Streams) -> PodPolicies:
+    """How the scenario of a setup runs its pod, with the luck of `streams`."""
+    scenario = setup.scenario
+    return PodPolicies(
         health=setup.health,
         repair=scenario.repair,
         recovery=scenario.recovery,
@@ -52,11 +83,7 @@ def play_jobs(
         defragmentation=scenario.scheduling.defragmentation,
         others=scenario.failures.others,
         maintenance=scenario.maintenance,
-        services=services,
-        serving_cubes=serving_cubes,
         streams=streams,
-        horizon_us=horizon_us,
-        check_invariants=check_invariants,
     )
 
 

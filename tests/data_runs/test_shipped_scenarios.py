@@ -96,6 +96,7 @@ def test_no_scenario_is_forgotten() -> None:
             [
                 "airesim_default",
                 "many_pods",
+                "one_queue",
                 "shared_pod",
                 *OF_PASSES,
                 *SHORTER,
@@ -136,8 +137,19 @@ def test_many_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Goal: what is shipped works. Method: by name, three pods for a week, through the command."""
     overrides = ["--set", "study.fleet.pods=3", "--set", "study.fleet.horizon=7 d"]
     assert command_status(["run", "many_pods", *overrides, "--out", str(tmp_path / "run")]) == 0
-    assert "3 pods behind one queue" in capsys.readouterr().out
+    assert "3 pods, jobs placed when they arrive" in capsys.readouterr().out
     assert len(read_tables(tmp_path / "run")["fleet_pods"]) == 3
+
+
+def test_one_queue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what is shipped works, and jobs wait less behind one queue. Method: by name, shorter, through the command;
+    its table and its picture."""
+    overrides = ["--set", "study.fleet.horizon=7 d", "--set", "study.fleet.replications=2"]
+    assert command_status(["run", "one_queue", *overrides, "--out", str(tmp_path / "run")]) == 0
+    assert "Behind one queue" in capsys.readouterr().out
+    table = read_tables(tmp_path / "run")["fleet_queues"].set_index(["queues", "measure"])["value"]
+    assert table["one_less_own", "fleet_wait_mean_s"] < 0
+    assert (tmp_path / "run" / "plots" / "fleet_waits.png").stat().st_size > 10_000
 
 
 def test_shared_pod(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Several pods behind one queue: policies by hand, one pod as before, the same luck, workers, sums."""
+"""Several pods with queues of their own: policies by hand, one pod as before, the same luck, workers, sums."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.metrics.ledger import job_ledgers
 from sim.scenario import expand, scenario_of
 from sim.simulation import run
 from sim.strict_yaml import parse_document
-from sim.studies.fleet import fleet_jobs, play_pod, sample_pod
+from sim.studies.fleet import jobs_by_pod, jobs_of_fleet, play_pod, sample_fleet
 from sim.studies.operations import play_operations
 from sim.trace import Verb
 from tests.run.cases import bytes_of, differing, loaded
@@ -35,6 +35,11 @@ run: {seed: 4, warmup: 12 h}
 def setup_of(*overrides: str) -> Setup:
     """Three pods of four cubes."""
     return build_setup(expand(scenario_of(parse_document(TEXT.encode(), "fleet.yaml"), overrides))[0].scenario)
+
+
+def fleet_jobs(setup: Setup, replication: int) -> list[list[Job]]:
+    """The jobs of each pod."""
+    return jobs_by_pod(setup, jobs_of_fleet(setup, replication))
 
 
 def jobs_of(*asked: tuple[int, int, int]) -> list[Job]:
@@ -92,9 +97,10 @@ def test_nothing_is_left_over() -> None:
     by_pod = fleet_jobs(setup, 1)
     numbers = sorted(job.id for jobs in by_pod for job in jobs)
     assert numbers == list(range(len(numbers)))
-    samples = [sample_pod(setup, 1, pod, jobs) for pod, jobs in enumerate(by_pod)]
-    assert all(one.unaccounted_us == 0 and one.useful_us <= one.held_us <= one.chip_us for one in samples)
-    assert {one.chip_us for one in samples} == {256 * (6 * 24 - 12) * 3_600_000_000}
+    samples = [sample_fleet(setup, 1, pod, jobs) for pod, jobs in enumerate(by_pod)]
+    pods = [pod for one in samples for pod in one.pods]
+    assert all(one.unaccounted_us == 0 and one.useful_us <= one.held_us <= one.chip_us for one in pods)
+    assert {one.chip_us for one in pods} == {256 * (6 * 24 - 12) * 3_600_000_000}
 
 
 @pytest.mark.slow
@@ -107,7 +113,7 @@ def test_least_loaded_waits_less_than_taking_turns() -> None:
         found = []
         for replication in range(6):
             samples = [
-                sample_pod(setup, replication, pod, jobs) for pod, jobs in enumerate(fleet_jobs(setup, replication))
+                sample_fleet(setup, replication, pod, jobs) for pod, jobs in enumerate(fleet_jobs(setup, replication))
             ]
             found.append(sum(one.waited_us for one in samples) / sum(one.arrived for one in samples))
         return found

@@ -1,8 +1,9 @@
-"""Several pods behind one queue: on which of them a job goes, decided when it arrives, and for good.
+"""Several pods: on which of them a job goes, decided when it arrives, and for good; or which are asked first.
 
-Pure: jobs in order of arrival and a policy give a pod for each. What a policy sees of a pod is what owners say: chips
-that are free, and the chip-time that jobs placed there have still to do. It plays every pod as one first-in-first-out
-queue of chips, without failures and without shapes (any cubes will do, as light has it; an assumption).
+Of the first, jobs in order of arrival and a policy give a pod for each (pure). What a policy sees of a pod is what
+owners say: chips that are free, and the chip-time that jobs placed there have still to do. It plays every pod as one
+first-in-first-out queue of chips, without failures and without shapes (any cubes will do, as light has it; an
+assumption). The second, where all pods have one queue, orders the pods as they are (`PodChoice`).
 """
 
 from __future__ import annotations
@@ -85,6 +86,51 @@ class TakingTurns:
     def choose(self, view: FleetView, job: Job) -> int:
         """The number of the pod."""
         return view.placed % len(view.free_chips)
+
+
+class PodChoice(Protocol):
+    """What a scenario can name under `study.fleet.one_queue.choice:`: which pods are asked first to take a job."""
+
+    @property
+    def kind(self) -> str:
+        """Its name."""
+        ...
+
+    def order(self, free_chips: Ints) -> Ints:
+        """Numbers of the pods (N,) in the order in which they are asked; `free_chips` (N,) are up and not held."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstPod:
+    """In order of their numbers: the last pods stay empty."""
+
+    kind: Literal["first"] = "first"
+
+    def order(self, free_chips: Ints) -> Ints:
+        """The pods as they are numbered."""
+        return np.arange(len(free_chips))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmptiestPod:
+    """The pod with most free chips first, of equals the first: losses and work are spread."""
+
+    kind: Literal["emptiest"] = "emptiest"
+
+    def order(self, free_chips: Ints) -> Ints:
+        """By free chips, most first."""
+        return np.argsort(-free_chips, kind="stable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullestPod:
+    """The pod with fewest free chips first, of equals the first (best fit): pods stay empty for large jobs."""
+
+    kind: Literal["fullest"] = "fullest"
+
+    def order(self, free_chips: Ints) -> Ints:
+        """By free chips, fewest first."""
+        return np.argsort(free_chips, kind="stable")
 
 
 class _Pods:
