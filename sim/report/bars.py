@@ -21,6 +21,7 @@ from sim.report.style import (
     WIDE_INCHES,
     Panels,
     empty_panels,
+    name_beside,
     new_figure,
     quiet_grid,
     settle,
@@ -110,7 +111,7 @@ def _name_groups(axes: Axes, bars: Sequence[Bar], places: Sequence[float]) -> No
 def name_lengths(axes: Axes, bars: Sequence[Bar]) -> None:
     """Write the length of each bar, in seconds, at its end."""
     for bar, place in zip(bars, bar_places(bars), strict=True):
-        axes.text(bar.length, place, f" {number(bar.length)} s", va="center_baseline", fontsize=7.0, in_layout=False)
+        name_beside(axes, f"{number(bar.length)} s", bar.length, place)
 
 
 def stack_legend(figure: Figure, colours: Mapping[str, str], *, narrow: bool) -> None:

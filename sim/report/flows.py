@@ -9,7 +9,16 @@ import pandas as pd
 from sim.report.context import Tables, table_of
 from sim.report.hosts import host_values, rows_of_host
 from sim.report.html_tables import BLANK, HtmlTable
-from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, number, percent, seconds
+from sim.report.words import (
+    bytes_words,
+    category_words,
+    fabric_words,
+    fabrics_in_order,
+    host_words,
+    number,
+    percent,
+    seconds,
+)
 
 PRICES = "prices"
 FLOW_WORDS = {
@@ -18,7 +27,6 @@ FLOW_WORDS = {
     "fault": "fault: how far one reaches, and for how long",
     "cost": "cost: what it takes, and what it comes to",
 }
-BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 FIGURE_WORDS = {
     "memory_bound_share": "request time at the memory bound",
     "on_chip_bytes_per_token": "bytes per token, on the chip",
@@ -55,8 +63,7 @@ def value_words(value: float, unit: str) -> str:
     if unit in ("USD", "W") and value >= 1e6:
         return f"{number(value / 1e6)} {'million USD' if unit == 'USD' else 'MW'}"
     if unit == "byte":
-        scale, name = next((each for each in BYTES if value >= each[0]), (1.0, "byte"))
-        return f"{number(value / scale)} {name}"
+        return bytes_words(value)
     if unit == "W" and value >= 1e3:
         return f"{number(value / 1e3)} kW"
     return f"{number(value)} {unit}" if unit in ("USD", "W", "USD/kWh", "USD/year") else number(value)

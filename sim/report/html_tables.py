@@ -15,6 +15,7 @@ from sim.report.words import (
     FABRIC_MEANINGS,
     FORM_MEANINGS,
     FORM_ORDER,
+    bytes_words,
     category_words,
     fabric_words,
     fabrics_in_order,
@@ -209,16 +210,17 @@ def load_curve_html(tables: Tables) -> HtmlTable:
 
 
 def _unit(unit: str) -> str:
-    return "" if unit in ("1", "") else f"({unit})"
+    return "" if unit in ("1", "", "byte") else f"({unit})"  # bytes come with the unit that suits them
 
 
 def _measured(row: pd.Series) -> str:
     value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
     if not math.isfinite(value):
         return "never" if value > 0 else BLANK
+    said = bytes_words if str(row["unit"]) == "byte" else number
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
-        return number(value)
-    return f"{number(value)} [{number(low)}, {number(high)}]"
+        return said(value)
+    return f"{said(value)} [{said(low)}, {said(high)}]"
 
 
 def ledger_html(tables: Tables, scope: str) -> HtmlTable:

@@ -12,7 +12,17 @@ from sim.report.categories import CUBE_COLOURS, STAGE_COLOURS, USE_COLOURS, use_
 from sim.report.context import Tables, absence, table_of
 from sim.report.hosts import host_values, rows_of_host, some_of
 from sim.report.palette import MUTED, fabric_look
-from sim.report.style import NARROW_INCHES, WIDE_INCHES, Panels, empty_panels, new_figure, quiet_grid, settle, styled
+from sim.report.style import (
+    NARROW_INCHES,
+    WIDE_INCHES,
+    Panels,
+    empty_panels,
+    name_beside,
+    new_figure,
+    quiet_grid,
+    settle,
+    styled,
+)
 from sim.report.words import category_words, fabric_words, fabrics_in_order, host_words, seconds
 
 DAY_S = 86_400.0
@@ -70,7 +80,7 @@ def _waterfall(axes: Axes, rows: pd.DataFrame, longest: float) -> None:
     ends = np.cumsum(minutes)
     for place, (stage, end, length) in enumerate(zip(stages, ends, minutes, strict=True)):
         axes.barh(place, length, left=end - length, height=0.72, color=USE_COLOURS.get(stage, MUTED))
-        axes.text(end, place, f" {seconds(60 * length)}", va="center_baseline", fontsize=7.0, in_layout=False)
+        name_beside(axes, seconds(60 * length), end, place)
     axes.set_yticks(range(len(stages)), [category_words(stage) for stage in stages])
     axes.set_ylim(len(stages) - 0.5, -0.5)
     axes.set_xlim(0, 1.14 * longest if longest else 1.0)

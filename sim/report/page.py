@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from sim.report.context import ReportContext, Tables
 from sim.report.html_tables import definitions_html, settings_html
@@ -58,7 +58,7 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
         answer=answer,
         warnings=list(context.warnings),
         warned=counted(len(context.warnings), "warning"),
-        sections=[_shown(each, plots) for each in sections if each.ident != "wait" or "wait" in plots],
+        sections=[_shown(each, plots) for each in sections if each.has_something(plots)],
         settings=settings_html(context),
         definitions=definitions_html(tables),
         light=light,
@@ -72,8 +72,14 @@ def render_page(tables: Tables, context: ReportContext, plots: Mapping[str, Pict
 def _template() -> Template:
     text = files("sim.report").joinpath("page.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["coded"] = _coded
     environment.filters["tight"] = lambda head: head.replace(" %", "\N{NO-BREAK SPACE}%")
     return environment.from_string(text)
+
+
+def _coded(text: str) -> Markup:
+    """A text with what stands between backticks, a key or a name, as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _shown(section: Section, plots: Mapping[str, Picture | Rendering]) -> Shown:

@@ -44,7 +44,7 @@ def lay_out(tables: Tables, context: ReportContext, pictures: Mapping[str, Pictu
     sheets.paragraph(first, FIRST)
     for text in others:
         sheets.paragraph(text, indent=0.2, mark="•")
-    sections = [each for each in sections_of(tables, context) if each.ident != "wait" or "wait" in pictures]
+    sections = [each for each in sections_of(tables, context) if each.has_something(pictures)]
     for section in sections:
         if not section.absent:
             _section(sheets, section, pictures.get(section.shows))

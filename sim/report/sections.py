@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -52,6 +52,10 @@ class Section:
     shows: str = ""
     label: str = ""
     live: str = ""
+
+    def has_something(self, pictures: Container[str]) -> bool:
+        """Whether there is anything under its heading where these pictures are drawn: some show a picture alone."""
+        return bool(self.absent or self.words or self.tables or self.live) or self.shows in pictures
 
     @property
     def words_with_picture(self) -> list[str]:

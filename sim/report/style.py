@@ -144,6 +144,17 @@ def _spread(ticks: list[int], ratio: float) -> list[int]:
     return [*kept, ticks[-1]]
 
 
+def name_beside(axes: Axes, text: str, x: float, y: float, *, points: float = 3.0) -> None:
+    """Write a value beside its mark, `points` to the right of it, or where negative to the left.
+
+    The gap is no space in the text: browsers leave out spaces at the ends of texts of an SVG.
+    """
+    side = "left" if points > 0 else "right"
+    axes.annotate(
+        text, (x, y), xytext=(points, 0), textcoords="offset points", ha=side, va="center_baseline", fontsize=7.0
+    ).set_in_layout(False)
+
+
 def text_on(colour: str) -> str:
     """Black or white, whichever reads better on a fill (relative luminance of WCAG 2)."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sim.report.context import Tables, table_of
 from sim.report.html_tables import BLANK, HtmlTable
-from sim.report.token_words import KIND_WORDS, LEVEL_WORDS, bytes_words, levels_of, short_seconds
-from sim.report.words import category_words, number, percent
+from sim.report.token_words import KIND_WORDS, LEVEL_WORDS, levels_of, short_seconds
+from sim.report.words import bytes_words, category_words, number, percent
 
 
 def traffic_html(tables: Tables) -> HtmlTable:

@@ -26,8 +26,8 @@ from sim.report.style import (
     settle,
     styled,
 )
-from sim.report.token_words import KIND_WORDS, LEVEL_WORDS, bytes_words, levels_of, short_seconds
-from sim.report.words import category_words, number, percent
+from sim.report.token_words import KIND_WORDS, LEVEL_WORDS, levels_of, short_seconds
+from sim.report.words import bytes_words, category_words, number, percent
 
 KIND_COLOURS = {
     "weights": "#0067a5",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from sim.report.context import Tables, table_of
-from sim.report.words import category_words, listed, number, percent, seconds
+from sim.report.words import bytes_words, category_words, listed, number, percent, seconds
 
 S_PER_NS = 1e-9
 LEVEL_WORDS = {
@@ -32,14 +32,6 @@ def levels_of(rows: pd.DataFrame) -> list[str]:
     """Levels of a table of traffic, nearest to the arithmetic first; links without any traffic are left out."""
     moved = rows.groupby("level", sort=False)["bytes_per_token"].sum(min_count=1)
     return [str(level) for level, value in moved.items() if value != 0.0]
-
-
-def bytes_words(value: float) -> str:
-    """Bytes with the unit that suits them: "54 B", "3.73 GB"."""
-    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= size:
-            return f"{number(value / size)} {unit}"
-    return f"{number(value)} B"
 
 
 def short_seconds(value: float) -> str:

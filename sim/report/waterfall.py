@@ -10,9 +10,19 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sim.report.context import Tables, absence, table_of
 from sim.report.hosts import host_values, rows_of_host
-from sim.report.palette import GRID, INK, fabric_look
+from sim.report.palette import GRID, fabric_look
 from sim.report.phrases import spoken_fabrics
-from sim.report.style import NARROW_INCHES, WIDE_INCHES, Panels, empty_panels, new_figure, quiet_grid, settle, styled
+from sim.report.style import (
+    NARROW_INCHES,
+    WIDE_INCHES,
+    Panels,
+    empty_panels,
+    name_beside,
+    new_figure,
+    quiet_grid,
+    settle,
+    styled,
+)
 from sim.report.waterfall_words import STEP_WORDS, share_words
 from sim.report.words import category_words, fabric_words, host_words, number
 
@@ -72,8 +82,7 @@ def _draw(axes: Axes, rows: pd.DataFrame, fabrics: list[str], *, narrow: bool) -
             if fabric == fabrics[0] or abs(value / float(values[fabrics[0]][step]) - 1) > 0.02:
                 text = number(value) + ("" if narrow else f" ({share_words(value / peak)})")
                 falls = value < before  # the bar is to the right of its mark: the words go to the left
-                text, side = (f"{text}  ", "right") if falls else (f"  {text}", "left")
-                axes.text(value, place + shift, text, va="center", ha=side, fontsize=7.0, color=INK, in_layout=False)
+                name_beside(axes, text, value, place + shift, points=-6.0 if falls else 6.0)
             before = value
     axes.set_xscale("log")
     axes.set_xlim(min(positive) / (7.0 if narrow else 3.5), peak * (9.0 if narrow else 3.5))

@@ -138,3 +138,11 @@ def interval_words(low: float, high: float, value: float) -> str:
     if abs((low + high) / 2 - value) <= 0.02 * (high - low) + 1e-12:
         return f"±{half:.1f}" if half >= 0.05 else f"±{half:.2f}" if half >= 0.005 else "±0.00"
     return f"[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def bytes_words(value: float) -> str:
+    """Bytes with the unit that suits them: "54 B", "3.73 GB"."""
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{number(value / size)} {unit}"
+    return f"{number(value)} B"

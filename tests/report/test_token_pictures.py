@@ -11,7 +11,8 @@ from sim.cost_pictures import draw_pass
 from sim.report.life_pictures import life_of_request
 from sim.report.style import svg_text
 from sim.report.token_pictures import time_over_chips, traffic_by_level
-from sim.report.token_words import bytes_words, floor_sentences, life_sentences, short_seconds
+from sim.report.token_words import floor_sentences, life_sentences, short_seconds
+from sim.report.words import bytes_words
 from sim.token_costs import SliceParts, floor_rows, traffic_rows
 from sim.token_tables import REQUEST_LIFE, TOKEN_FLOOR, TRAFFIC
 from workloads.catalogue.chips import CHIPS
