@@ -21,12 +21,14 @@ from workloads.catalogue.model import BYTES_PER_VALUE
 from workloads.collectives import SliceNetwork
 from workloads.costs.asking import replica_on
 from workloads.costs.layouts import Attention, Layout, kv_replication
-from workloads.costs.passes import PassCost, Phase, micro_batches, pass_cost
+from workloads.costs.passes import PassCost, Phase, micro_batches, pass_cost, pass_seconds
 from workloads.costs.replica import ReplicaCosts
 
 BATCH_MAX = 1_000_000
 CONTEXT_MAX = 100_000_000
 FAULTS_MAX_CHIPS = 4096
+LAYOUT_WORTH_TELLING = 0.02
+"""Another layout that saves so much is named."""
 ROUTES = "wild_first"
 """How slices go round dead links (`opticube topology` compares the methods)."""
 
@@ -162,6 +164,7 @@ def cost_document(question: CostQuestion, replica: ReplicaCosts, stages: int, co
         "context": question.context,
         "layout": question.layout,
         "attention": question.attention,
+        "fastest_layout": fastest_layout(question, replica, stages),
         "seconds": float(cost.seconds),
         "lower_bound_s": float(cost.lower_bound_s),
         "upper_bound_s": float(cost.upper_bound_s),
@@ -171,6 +174,16 @@ def cost_document(question: CostQuestion, replica: ReplicaCosts, stages: int, co
         "breakdown_s": {part: float(value) for part, value in cost.breakdown_s.items()},
         "bytes": {level: {kind: float(value) for kind, value in kinds.items()} for level, kinds in cost.bytes.items()},
     }
+
+
+def fastest_layout(question: CostQuestion, replica: ReplicaCosts, stages: int) -> dict[str, Any]:
+    """The layout with which this pass takes the least time (the one asked for, if it does too), and that time."""
+    times = {
+        layout: float(pass_seconds(replica, Phase(question.phase), question.batch, question.context, layout, stages))
+        for layout in (Layout(question.layout), *Layout)
+    }
+    fastest = min(times, key=lambda layout: times[layout])
+    return {"layout": fastest.value, "seconds": times[fastest]}
 
 
 def _micro_batches(question: CostQuestion, replica: ReplicaCosts, stages: int) -> dict[str, int]:
@@ -195,6 +208,9 @@ def _print_cost(question: CostQuestion, replica: ReplicaCosts, document: dict[st
     )
     if document["memory_share"] > 1.0:
         say(f"It does not fit: weights and cache need {document['memory_share']:.2f} times the memory of these chips.")
+    fastest, saved = document["fastest_layout"], 1.0 - document["fastest_layout"]["seconds"] / document["seconds"]
+    if saved >= LAYOUT_WORTH_TELLING:
+        say(f"`--layout {fastest['layout']}` would take {_milliseconds(fastest['seconds'])}, {100 * saved:.0f} % less.")
     if document["stages"] > 1:
         say(_pipeline_words(document, replica.constants.micro_batch_tokens))
     parts = [(part, 1e3 * value, 100 * value / document["seconds"]) for part, value in document["breakdown_s"].items()]

@@ -9,10 +9,10 @@ import pytest
 
 from sim.cli import command_status
 from workloads.catalogue.models import MODELS
-from workloads.catalogue.tpus import TPU_V4
+from workloads.catalogue.tpus import TPU_V4, TPU_V5E
 from workloads.costs.asking import replica_on
-from workloads.costs.layouts import Attention
-from workloads.costs.passes import Phase, pass_cost
+from workloads.costs.layouts import Attention, Layout
+from workloads.costs.passes import Phase, pass_cost, pass_seconds
 
 KEYS = {"seconds", "lower_bound_s", "upper_bound_s", "binds", "mfu", "breakdown_s", "bytes"}
 POPE = ["cost", "palm_540b", "tpu_v4", "4x4x4", "--phase", "decode", "--batch", "64", "--context", "2048"]
@@ -36,6 +36,22 @@ def test_text_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     for words in ("PaLM 540B on 64 x TPU v4 (4x4x4): one decode step, batch 64", "weights binds", "kv_read", "fitted"):
         assert words in out
+
+
+def test_a_faster_layout_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: the default is the layout of large slices; where another is faster the command says so. Method: a small
+    model on eight chips, split in one dimension, against the least of all layouts; asked for that one, it is silent."""
+    small = ["cost", "llama3_8b", "tpu_v5e", "2x4", "--phase", "decode", "--batch", "128", "--context", "600"]
+    assert command_status([*small, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    replica, _ = replica_on(MODELS["llama3_8b"], TPU_V5E, "2x4")
+    times = {layout: float(pass_seconds(replica, Phase.DECODE, 128, 600, layout)) for layout in Layout}
+    assert document["layout"] == "weight_stationary_2d"
+    assert document["fastest_layout"] == {"layout": "weight_stationary_1d", "seconds": min(times.values())}
+    assert command_status(small) == 0
+    assert "`--layout weight_stationary_1d` would take" in capsys.readouterr().out
+    assert command_status([*small, "--layout", "weight_stationary_1d"]) == 0
+    assert "would take" not in capsys.readouterr().out
 
 
 def test_a_model_that_does_not_fit_is_told(capsys: pytest.CaptureFixture[str]) -> None:
