@@ -54,7 +54,8 @@ def with_samples(requests: Requests, samples: int) -> Requests:
 
     With a cache that shares prefixes the prompt's whole pieces are computed and kept once, and the rest (less than a
     piece, or the piece of the last token, which is always computed) is each answer's own, as copy-on-write leaves it:
-    the block that answers write to is copied, the full ones before it are shared. Requests that name no pieces get
+    the block that answers write to is copied, the full ones before it are shared. (vLLM shares that block too until the
+    first write, one pass later; here it is each answer's own from the start.) Requests that name no pieces get
     pieces of one block of their own; those that do keep theirs.
     """
     if samples < 1:
