@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.serving.naive import FAR, Costs, Naive, Rules
+from tests.serving.naive import FAR, Costs, Naive, Rows, Rules
 from tests.serving.naive_clients import ClientNaive
 from tests.serving.naive_drafts import DraftNaive, drafted_costs
 from tests.serving.naive_static import StaticNaive
@@ -103,11 +103,11 @@ def draw_case(seed: int, *, whole: bool = True) -> Case:
     horizon = int(span * rng.choice([0.5, 1.0, 3.0, 60.0])) + 1
     order = np.asarray(arrivals, dtype=np.int64)
     requests = Requests(order, prompts.astype(np.int64), outputs.astype(np.int64))
-    nothing = [[0, 0, 0, 0]]
+    nothing = np.zeros((1, 4), dtype=np.int64)
     whole_costs = Costs(
-        decode=nothing + decode.tolist() if whole else [],
-        prefill=nothing + prefill.tolist() if whole else [],
-        kv=[int(kv[min(b, kv.size - 1)]) for b in range(2000)],
+        decode=Rows(np.concatenate([nothing, decode])),
+        prefill=Rows(np.concatenate([nothing, prefill])),
+        kv=kv[np.minimum(np.arange(2000), kv.size - 1)].tolist(),
         pair=pair,
         cached=cached,
     )

@@ -10,15 +10,34 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 FAR = 1 << 61
+
+
+@dataclass
+class Rows:
+    """Whole ns by tokens, row 0 for none; a row is a list of plain numbers."""
+
+    table: NDArray[np.int64]
+
+    def __getitem__(self, tokens: int) -> list[int]:
+        """One row."""
+        row: list[int] = self.table[tokens].tolist()
+        return row
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.table)
 
 
 @dataclass
 class Costs:
     """Whole ns: parts (compute, weights, collectives, fixed) by tokens, reads by decodes, pairs, cached tokens."""
 
-    decode: list[list[int]]
-    prefill: list[list[int]]
+    decode: Rows
+    prefill: Rows
     kv: list[int]
     pair: int
     cached: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.serving.naive import Costs, Naive, Pass, Request
+from tests.serving.naive import Costs, Naive, Pass, Request, Rows
 from tests.serving.naive_clients import draw
 
 
@@ -24,14 +24,11 @@ class DraftNaive(Naive):
 def drafted_costs(large: Costs, small: Costs, drafts: int) -> Costs:
     """What passes take: so many drafts one after the other, then all checked at once."""
 
-    def both(ours: list[int], theirs: list[int], times: int) -> list[int]:
-        return [one + times * other for one, other in zip(ours, theirs, strict=True)]
-
-    rows = (len(large.decode) - 1) // (drafts + 1)
+    rows = (len(large.decode) - 1) // (drafts + 1) + 1
     return Costs(
-        decode=[both(large.decode[n * (drafts + 1)], small.decode[n], drafts) for n in range(rows + 1)],
-        prefill=[both(ours, theirs, 1) for ours, theirs in zip(large.prefill, small.prefill, strict=True)],
-        kv=both(large.kv, small.kv, drafts),
+        decode=Rows(large.decode.table[:: drafts + 1][:rows] + drafts * small.decode.table[:rows]),
+        prefill=Rows(large.prefill.table + small.prefill.table),
+        kv=[ours + drafts * theirs for ours, theirs in zip(large.kv, small.kv, strict=True)],
         pair=large.pair + small.pair,
         cached=large.cached + small.cached,
     )

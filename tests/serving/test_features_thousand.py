@@ -1,33 +1,51 @@
-"""A thousand random workloads: swap, tiers, speculation, disaggregation with clients and prefixes, and mixtures."""
+"""A thousand random workloads each: swap, tiers, speculation, sessions, pools with clients, pools with prefixes."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
-from tests.serving import test_drafts, test_pools, test_swap, test_tiers
+from tests.serving import test_drafts, test_pools, test_sessions, test_swap, test_tiers
+from tests.serving.cases import Case
 from tests.serving.pool_cases import draw_clients_pool_case, draw_prefix_pool_case
 from tests.serving.test_exactness import ALL
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
-def test_features_agree_on_a_thousand_workloads() -> None:
-    """Goal and method: as their own fast tests, a thousand workloads in all, with whole and with any costs in turn.
 
-    Those of tiers have swap too, those of speculation every other kind; disaggregated ones have clients or prefixes.
-    """
-    tests = (test_swap, test_tiers, test_drafts)
-    totals: list[Counter[str]] = [Counter() for _ in range(5)]
+@pytest.mark.parametrize(
+    ("check_seed", "check_totals"),
+    [
+        pytest.param(test_swap.check_seed, test_swap.check_totals, id="swap"),
+        pytest.param(test_tiers.check_seed, test_tiers.check_totals, id="tiers"),
+        pytest.param(test_drafts.check_seed, test_drafts.check_totals, id="drafts"),
+        pytest.param(test_sessions.check_seed, test_sessions.check_totals, id="sessions"),
+    ],
+)
+def test_features_agree_on_a_thousand_workloads(
+    check_seed: Callable[..., None], check_totals: Callable[[Counter[str], int], None]
+) -> None:
+    """Goal and method: as their own fast tests, but with whole or with any costs in turn, so that half as many counts
+    are asked for. Those of tiers have swap too, those of speculation every other kind, those of sessions all kinds."""
+    totals: Counter[str] = Counter()
     for seed in range(ALL):
-        kind, number = seed % 5, seed // 5
-        wholes = (number // 8 % 2 == 0,)
-        if kind < len(tests):
-            tests[kind].check_seed(number, totals[kind], wholes=wholes)
-        else:
-            draw = draw_clients_pool_case if kind == 3 else draw_prefix_pool_case
-            test_pools.check_seed(number, totals[kind], draw=draw, wholes=wholes)
-    for test, found in zip(tests, totals, strict=False):
-        test.check_totals(found, ALL // 10)
-    assert min(totals[3][name] for name in ("timed_out", "cancelled", "rejected", "losses")) >= ALL // 10
-    assert min(totals[4][name] for name in ("prefix_hits", "kv_transfers", "losses")) >= ALL // 10
+        check_seed(seed, totals, wholes=(seed // 40 % 2 == 0,))
+    check_totals(totals, ALL // 2)
+
+
+@pytest.mark.parametrize(
+    ("draw", "counts"),
+    [
+        (draw_clients_pool_case, ("timed_out", "cancelled", "rejected", "losses", "kv_transfers", "discarded_tokens")),
+        (draw_prefix_pool_case, ("prefix_hits", "host_hits", "kv_transfers", "losses")),
+    ],
+)
+def test_pools_agree_on_a_thousand_workloads(draw: Callable[..., Case], counts: tuple[str, ...]) -> None:
+    """Goal and method: as the fast tests of disaggregated replicas with clients, and with shared prefixes."""
+    totals: Counter[str] = Counter()
+    for seed in range(ALL):
+        test_pools.check_seed(seed, totals, draw=draw, wholes=(seed // 40 % 2 == 0,))
+    for name in counts:
+        assert totals[name] >= ALL, name

@@ -19,6 +19,7 @@ from tests.serving.cases import (
 )
 from tests.serving.pool_cases import draw_pool_case
 from tests.serving.prefix_cases import draw_prefix_case
+from tests.serving.session_cases import draw_session_case
 from tests.serving.swap_cases import draw_swap_case, draw_tier_case
 from tests.serving.test_exactness import bins
 from workloads.pass_costs import synthetic_pass_costs
@@ -32,7 +33,7 @@ from workloads.serving.service import Service, ServiceConfig
 
 DRAWS = (
     draw_case, draw_static_case, draw_central_case, draw_clients_case, draw_pool_case, draw_prefix_case,
-    draw_swap_case, draw_tier_case,
+    draw_swap_case, draw_tier_case, draw_session_case,
 )  # fmt: skip
 
 
@@ -87,7 +88,7 @@ def test_told_pass_by_pass_it_is_the_same_run(draw: Callable[[int], Case]) -> No
                 assert len(mine) == number
                 if service._state.slot[slot, f.S_ID] == request and number < case.requests.output_tokens[request]:
                     spent = ledger_now_ns(service._state, ended.replica, int(slot)).sum()
-                    assert spent == ended.end_ns - case.requests.arrival_ns[request]
+                    assert spent == ended.end_ns - service._state.record[request, f.X_ARRIVAL]
         told, plain = service.finish(case.horizon_ns), run_kernel_on(case, check=no_check)
         assert same(told, plain)
         assert (steps, busy) == (plain.count("steps"), plain.count("busy_ns"))

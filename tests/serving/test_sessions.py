@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from sim.streams import Streams
 from tests.serving.cases import run_kernel_on
 from tests.serving.session_cases import draw_session_case, run_naive_sessions_on
-from tests.serving.test_exactness import ALL, check_workload, compiled_digests, uncompiled_digests
+from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
 from topology.errors import InputError
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests, joined
@@ -55,15 +55,6 @@ def test_sessions_agree_in_every_way_of_running() -> None:
     for seed in range(FAST):
         check_seed(seed, totals)
     check_totals(totals, FAST)
-
-
-@pytest.mark.slow
-def test_sessions_agree_on_a_thousand_workloads() -> None:
-    """Goal and method: as above, for 1,000 workloads, with whole and with any costs in turn."""
-    totals: Counter[str] = Counter()
-    for seed in range(ALL):
-        check_seed(seed, totals, wholes=(seed // 13 % 2 == 0,))
-    check_totals(totals, ALL)
 
 
 def test_plain_python_agrees_on_sessions() -> None:
