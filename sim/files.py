@@ -10,9 +10,18 @@ from pathlib import Path
 from topology.errors import EnvironmentFault, Fault, OpticubeError, refuse
 
 
+DEVICES = Path("/dev")
+
+
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file so that it is there whole or not at all; raises EnvironmentFault when the disk refuses."""
+    """Write a file so that it is there whole or not at all; raises EnvironmentFault when the disk refuses.
+
+    Devices and pipes (`/dev/stdout`, `/dev/null`) are written into: a file must not take their place.
+    """
     data = content.encode("utf-8") if isinstance(content, str) else content
+    if path.parent == DEVICES or (path.exists() and not path.is_file() and not path.is_dir()):
+        _write_into(path, data)
+        return
     beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,6 +36,14 @@ def write_whole(path: Path, content: bytes | str) -> None:
         if isinstance(error, OSError):
             raise disk_fault(path, error) from error
         raise
+
+
+def _write_into(path: Path, data: bytes) -> None:
+    try:
+        with path.open("wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise disk_fault(path, error) from error
 
 
 def picture_faults(path: Path | None) -> list[Fault]:

@@ -98,6 +98,23 @@ def test_a_file_that_can_not_be_written_anew_stays_as_it_was(tmp_path: Path, mon
         write_whole(tmp_path / ("x" * 300), "new")
 
 
+def test_devices_and_pipes_are_written_into(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Goal: `--out /dev/stdout` prints, `/dev/null` forgets, and both are still what they were. Method: write to them
+    and to a pipe; a device that is full is a full disk."""
+    before = {name: Path(name).lstat().st_ino for name in ("/dev/null", "/dev/stdout")}
+    for name in before:
+        write_whole(Path(name), "said\n")
+    assert capfd.readouterr().out == "said\n"
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(tmp_path / "pipe", "said")
+    assert os.read(reading, 100) == b"said"
+    os.close(reading)
+    with pytest.raises(EnvironmentFault, match="/dev/full: can not be written: the disk is full"):
+        write_whole(Path("/dev/full"), "said")
+    assert {name: Path(name).lstat().st_ino for name in before} == before
+
+
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """A real disk of 64 KiB, in memory; skips where this user can not mount one."""
