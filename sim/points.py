@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ import pandas as pd
 from sim.build import Setup, build_setup
 from sim.executors import map_tasks
 from sim.histories import ComponentKind
-from sim.metrics.availability import expected_share, stacked
 from sim.metrics.intervals import Estimate
 from sim.metrics.pod_story import story_rows
 from sim.metrics.replicas import ReplicaTimes, stacked_replicas
@@ -193,7 +193,7 @@ def _point_result(
     if samples:
         rows["availability"] = availability_rows(setup, samples, host)
         rows["replications"] = replication_rows(setup, samples, host) + rows["replications"]
-        expected = _expected(setup, samples)
+        expected = _expected(rows["availability"])
         rows["cliff"] = [cliff_row(setup, {chips: estimate.value for chips, estimate in expected.items()}, host)]
     for chips, own in delivered.items():
         estimate = delivered_estimate(own, expected.get(chips))
@@ -228,10 +228,17 @@ def _story(setup: Setup, chips: int, first: DeliveredSample, host_availability: 
     return {name: [place | row for row in rows] for name, rows in story_rows(first.story, chips).items()}
 
 
-def _expected(setup: Setup, samples: Sequence[AvailabilitySample]) -> dict[int, Estimate]:
-    sizes = [chips for fabric, chips in samples[0].capacity if fabric is setup.fabric]
-    times = {chips: stacked([sample.capacity[setup.fabric, chips] for sample in samples]) for chips in sizes}
-    return {chips: expected_share(each) for chips, each in times.items()}
+def _expected(rows: Sequence[Row]) -> dict[int, Estimate]:
+    """`expected` by size as the table has it: of a log, the whole history with its bootstrap interval."""
+    return {
+        row["slice_chips"]: Estimate(value=row["value"], ci_low=_or_nan(row["ci_low"]), ci_high=_or_nan(row["ci_high"]))
+        for row in rows
+        if row["form"] == "expected"
+    }
+
+
+def _or_nan(bound: float | None) -> float:
+    return math.nan if bound is None else bound
 
 
 def _replicas(setup: Setup, samples: Sequence[AvailabilitySample]) -> ReplicaTimes | None:

@@ -80,7 +80,7 @@ def _places_guessed(scenario: Scenario) -> Iterator[str]:
         named = len(log.names)
         if log.is_numbered or log.has_cubes or named == component_counts(setup.pod)[log.kind]:
             continue
-        what = f"{named} names of kind {log.kind} in the log, such as {log.names[0]}, are no numbers"
+        what = f"names of kind {log.kind} in the log ({named}, such as {log.names[0]}) are no numbers"
         yield f"{what}, and stand side by side from 0 on: write `place: shuffled`, or a column cube into the log"
 
 

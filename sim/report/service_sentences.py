@@ -33,7 +33,10 @@ def service_lines(tables: Tables) -> list[str]:
 def _simulated_words(rows: pd.DataFrame) -> str:
     """How much of the histories was simulated token by token; the rest is weighted."""
     shares = rows[(rows["measure"] == "simulated_share") & (rows["value"] > 0)]["value"]
-    return f"{100 * float(shares.iloc[0]):.1g} % of the time simulated token by token" if len(shares) else ""
+    if not len(shares):
+        return ""
+    rounded = float(f"{100 * float(shares.iloc[0]):.1g}")  # 70 %, not 7e+01 %
+    return f"{rounded:g} % of the time simulated token by token"
 
 
 def smallest_slice_words(rows: pd.DataFrame) -> str:

@@ -108,5 +108,18 @@ def test_names_that_are_no_places_are_told(log: str, place: str, warned: bool, h
     nothing of the place, the same shuffled, two by number, two with their cubes."""
     (here / "log.csv").write_text(log, encoding="utf-8")
     warnings = run(load_scenario("logged.yaml", [f"failures.log.place={place}"]), workers=1).warnings
-    assert [text.startswith("2 names of kind host in the log, such as a07,") for text in warnings] == [True] * warned
+    assert [text.startswith("names of kind host in the log (2, such as a07) are") for text in warnings] == [
+        True
+    ] * warned
     assert all("`place: shuffled`" in text for text in warnings)
+
+
+def test_delivered_starts_from_the_whole_history(here: Path) -> None:
+    """Goal: `delivered` and `expected` of a log mean the same time. Method: a window of a day and a half, with the
+    outage in the half day, which counts by its length; without delays the two are equal."""
+    (here / "log.csv").write_text("component,id,start,end\nhost,0,90000,108000\n", encoding="utf-8")
+    delays = [f"recovery.{stage}=0 s" for stage in ("evict", "circuits", "preflight", "restore")]
+    scenario = load_scenario("logged.yaml", ["failures.log.window=['0', '129600']", *delays])
+    table = run(scenario, workers=1).availability.set_index(["slice_chips", "form"])["value"]
+    assert table[64, "expected"] == pytest.approx(1 - 18000 / 129600, abs=1e-12)
+    assert table[64, "delivered"] == pytest.approx(table[64, "expected"], abs=1e-12)
