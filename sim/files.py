@@ -9,7 +9,6 @@ from pathlib import Path
 
 from topology.errors import EnvironmentFault, Fault, OpticubeError, refuse
 
-
 DEVICES = Path("/dev")
 
 
