@@ -175,7 +175,7 @@ def render_pictures(
     ]
 
 
-def get_ready() -> None:
+def draw_anything() -> None:
     """Load what the first picture of a process else waits for: fonts, and all that matplotlib loads when it is used."""
     figure = empty_panels("words").figure
     axes = figure.add_subplot()

@@ -23,6 +23,13 @@ REPORT_FORMS = ("html", "md", "pdf")
 """The forms of a report, by the ends of their files' names."""
 
 
+def get_ready() -> None:
+    """Load, in a process that will draw, all that the first picture else waits for."""
+    from sim.report.plots import draw_anything
+
+    draw_anything()
+
+
 def start_pictures(
     tables: Tables,
     limits: Mapping[str, ServiceLimits],
