@@ -19,7 +19,6 @@ from topology.errors import Fault, InputError, refuse
 from topology.units import Unit
 from workloads.catalogue.model import BYTES_PER_VALUE
 from workloads.costs.asking import replica_on
-from workloads.costs.layouts import Attention
 from workloads.costs.passes import Phase
 from workloads.costs.replica import ReplicaCosts
 from workloads.planning import Choice, Workload, choices, front, maximum_context, smallest_shape
@@ -157,7 +156,6 @@ def _some(rows: Sequence[Choice]) -> list[Choice]:
 
 
 def _row(choice: Choice) -> tuple[object, ...]:
-    by = choice.attention.value if choice.phase is Phase.DECODE else Attention.HEADS.value
     return (
         round(1e3 * choice.latency_s, 3),
         round(1e3 * choice.cost_chip_s, 4),
@@ -165,7 +163,7 @@ def _row(choice: Choice) -> tuple[object, ...]:
         choice.chips,
         choice.batch,
         choice.layout.value,
-        by,
+        choice.attention.value,
         round(100 * choice.mfu, 1),
         choice.binds,
     )

@@ -92,10 +92,13 @@ def choices(
     shapes: Sequence[str] | None = None,
     settings: MemorySettings = DEFAULT_SETTINGS,
 ) -> tuple[Choice, ...]:
-    """All ways that fit, in order of shape, attention, layout and batch."""
+    """All ways that fit, in order of shape, attention, layout and batch.
+
+    A prefill takes the same time whatever the spread of the cache that it leaves: that decides what fits.
+    """
     found: list[Choice] = []
     for shape in shapes if shapes is not None else shape_ladder(chip):
-        for attention in SPREADS if phase is Phase.DECODE else SPREADS[:1]:
+        for attention in SPREADS:
             replica, stages = replica_on(
                 model, chip, shape, attention=attention, weights=workload.weights, kv=workload.kv
             )

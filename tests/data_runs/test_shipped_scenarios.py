@@ -71,15 +71,14 @@ SERVED_ALONE = {
         "expect=[]",
     ],
     "memory_levels": [
-        "sweep={below: {host: {serving.services.chat.tiers: {host_memory: 16 GiB}}, "
-        "nothing: {serving.services.chat.tiers: null}}}", "expect=[]",
+        "sweep={below: {host: {serving.services.chat.tiers: {host_memory: 16 GiB}}}}", "expect=[]",
         "serving.windows={requests: 100, replications: 2, losses: 0}",
         "serving.load_curve={loads: [0.5, 2], requests: 100, replications: 2}",
     ],
     "retry_storm": ["serving.windows={requests: 200, replications: 2, losses: 0}"],
     "speculative_decoding": [
         "serving.windows={requests: 100, replications: 2, losses: 0}",
-        "sweep.serving.services.0.rate=[0.5 requests/s, 8 requests/s]",
+        "sweep.serving.services.0.rate=[0.5 requests/s]",
     ],
 }  # fmt: skip
 """Services without a study of availability."""

@@ -17,7 +17,7 @@ from workloads.catalogue.model_table import LLAMA2_70B, PALM_62B, PALM_540B
 from workloads.catalogue.models import MODELS
 from workloads.catalogue.tpus import TPU_V4
 from workloads.costs.asking import replica_on
-from workloads.costs.layouts import Attention
+from workloads.costs.layouts import Attention, Layout
 from workloads.costs.passes import Phase
 from workloads.planning import Workload, choices, front, maximum_context, shape_ladder, smallest_shape
 
@@ -54,6 +54,20 @@ def test_a_front_is_what_nothing_beats() -> None:
         assert any(one.latency_s <= each.latency_s and one.cost_chip_s <= each.cost_chip_s for one in best)
     for one in best:
         assert not any(each.latency_s <= one.latency_s and each.cost_chip_s < one.cost_chip_s for each in found)
+
+
+def test_prompts_fill_what_their_cache_leaves() -> None:
+    """Goal: the front of prompts ends where Pope et al. draw it: all weights gathered, the cache by batch. Method: PaLM
+    540B on a cube, prompts of 2,048 tokens: by heads, where every chip holds all K and V, no more than 32 fit; the
+    cheapest of all fills 1,024, at an MFU of 0.75 and more; in order of batch its latency and cost are monotone."""
+    workload = Workload(input_tokens=2048, output_tokens=64)
+    found = choices(PALM_540B, TPU_V4, workload, Phase.PREFILL, shapes=["4x4x4"])
+    assert max(each.batch for each in found if each.attention is Attention.HEADS) == 32
+    cheapest = front(found)[-1]
+    assert (cheapest.batch, cheapest.attention) == (1024, Attention.BATCH)
+    assert cheapest.layout is Layout.WEIGHT_GATHERED_XYZ
+    assert cheapest.mfu > 0.75
+    assert [each.batch for each in front(found)] == sorted(each.batch for each in front(found))
 
 
 def test_limits_hold_on_the_front() -> None:
