@@ -20,6 +20,7 @@ class PictureName(StrEnum):
     CUBES = "cubes"
     WAIT = "wait"
     SHARED_DAY = "shared_day"
+    FLEET_WAITS = "fleet_waits"
     GOODPUT = "goodput"
     LATENCIES = "latencies"
     TRAFFIC = "traffic"
