@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sim import (
     Result,
+    break_even,
     check_placement_policy,
     check_queue_policy,
     compare_policies,
@@ -16,6 +17,7 @@ from sim import (
 
 __all__ = [
     "Result",
+    "break_even",
     "check_placement_policy",
     "check_queue_policy",
     "compare_policies",

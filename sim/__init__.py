@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sim.break_evens import break_even as break_even
     from sim.conformance import check_placement_policy as check_placement_policy
     from sim.conformance import check_queue_policy as check_queue_policy
     from sim.own_policies import compare_policies as compare_policies
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sim.worths import worth as worth
 
 _HOME = {
+    "break_even": "sim.break_evens",
     "load": "sim.simulation",
     "run": "sim.simulation",
     "size_by_simulation": "sim.sizing",
@@ -31,6 +33,7 @@ _HOME = {
 }
 __all__ = [
     "Result",
+    "break_even",
     "check_placement_policy",
     "check_queue_policy",
     "compare_policies",

@@ -76,7 +76,7 @@ def run_command(
     for name, scenario, place in zip(names, scenarios, places, strict=True):
         finished = place is not None and options.resume and is_finished(place, resolved_yaml(scenario))
         result = (
-            stored_result(place, scenario)
+            stored_result(place, scenario, ideal=options.ideal)
             if place is not None and finished
             else _run_one(scenario, place, options, ["opticube", "run", name, *_repeated("--set", overrides)])
         )

@@ -134,10 +134,13 @@ SHARED_POD_MEASURES: dict[str, tuple[str, str | None]] = {
     "training_chip_hours_per_day": ("chip h/day", "higher"), "training_useful_share": ("1", "higher"),
     "serving_chip_hours_per_day": ("chip h/day", None), "cubes_moved_per_day": ("1/day", None),
     "made_way_per_day": ("1/day", None), "pod_losses_per_day": ("1/day", "lower"),
+    "pod_usd_per_million_tokens": ("USD", "lower"), "training_usd_per_chip_hour": ("USD", "lower"),
 }  # fmt: skip
-"""Measures of a pod that serves and trains, with their units and which way is better; the first four of each service.
+"""Measures of a pod that serves and trains, with their units and which way is better; the first four of each service,
+and `pod_usd_per_million_tokens`.
 
 `training_chip_hours_per_day` counts useful chip-hours: what losses undo, slowness and every stage but running are not.
+Money: each side pays for the year of the machine by the chip-hours that it holds (an assumption).
 """
 GAINS = ("pod_tokens_in_time", "training_chip_hours_per_day")
 """Measures of which the summary tells by how much the shared machine is better than each of the others."""

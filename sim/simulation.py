@@ -49,6 +49,7 @@ from sim.tables import text_of_setting
 from sim.timeline import chrome_trace
 from sim.warnings_of_run import run_warnings
 from topology.compilation import load_compiler
+from topology.errors import refuse
 from topology.pod import Pod
 
 Progress = Callable[[int, int, str], None]
@@ -90,7 +91,7 @@ def run(
         return _result(_simulated(scenario, None, workers, executor, progress, ideal=ideal))
     place, scenario_yaml = Path(out), resolved_yaml(scenario)
     if resume and is_finished(place, scenario_yaml):
-        return stored_result(place, scenario)
+        return stored_result(place, scenario, ideal=ideal)
     with open_run_folder(place, scenario.name, resume=resume, scenario_yaml=scenario_yaml) as folder:
         return run_into(folder, scenario, workers=workers, executor=executor, ideal=ideal, progress=progress)
 
@@ -125,9 +126,15 @@ def run_into(
     return replace(result, folder=folder.path)
 
 
-def stored_result(place: Path, scenario: Scenario) -> Result:
-    """The result of a finished run of `scenario`, read from its folder; raises InputError where it can not be read."""
+def stored_result(place: Path, scenario: Scenario, *, ideal: bool = False) -> Result:
+    """The result of a finished run of `scenario`, read from its folder.
+
+    Raises InputError where it can not be read, or is to be `ideal` and was run without that.
+    """
     manifest, tables = read_manifest(place), read_tables(place)
+    if ideal and "ideal" not in tables:
+        what = "the run is finished, without --ideal, which can not be added to it"
+        raise refuse(str(place), what, "run it with --ideal into another --out")
     hosts = {int(point["point"]): float(point["host_availability"]) for point in manifest["points"]}
     verdicts = tuple(judge_expectations(scenario.expect, tables["summary"], hosts))
     return Result(

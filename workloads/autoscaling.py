@@ -158,12 +158,13 @@ class ReplicaCurve:
     """What one replica serves in time as requests come faster: points (K,), rates rising from 0.
 
     `capacity_per_s` is the rate that autoscaling counts with. Beyond the rate at which most is served in time, the
-    door turns the rest away (assumption).
+    door turns the rest away (assumption). `tokens_per_request`: of an answer, in the mean; None where nothing says so.
     """
 
     capacity_per_s: float
     rates_per_s: tuple[float, ...]
     in_time_per_s: tuple[float, ...]
+    tokens_per_request: float | None = None
 
     def served_per_s(self, rates: Floats) -> Floats:
         """Requests per second in time at these rates (T,)."""
@@ -180,7 +181,9 @@ def flat_curve(capacity_per_s: float) -> ReplicaCurve:
     )
 
 
-def curve_of(capacity_per_s: float, points: Sequence[tuple[float, float]]) -> ReplicaCurve:
+def curve_of(
+    capacity_per_s: float, points: Sequence[tuple[float, float]], tokens_per_request: float | None = None
+) -> ReplicaCurve:
     """A curve through (rate, share in time) as the token kernel measures them, and through nothing at no rate."""
     ordered = sorted(points)
     rates = (0.0, *(rate for rate, _ in ordered))
@@ -188,6 +191,7 @@ def curve_of(capacity_per_s: float, points: Sequence[tuple[float, float]]) -> Re
         capacity_per_s=capacity_per_s,
         rates_per_s=rates,
         in_time_per_s=(0.0, *(rate * share for rate, share in ordered)),
+        tokens_per_request=tokens_per_request,
     )
 
 

@@ -23,6 +23,8 @@ MEASURE_WORDS = {
     "cubes_moved_per_day": "cubes that change sides per day",
     "made_way_per_day": "jobs that make way per day",
     "pod_losses_per_day": "losses per day, replicas included",
+    "pod_usd_per_million_tokens": "USD per million tokens in time",
+    "training_usd_per_chip_hour": "USD per useful chip h of training",
 }
 """Measures in the order in which they are printed, in words."""
 CAUSE_WORDS = {
@@ -118,6 +120,7 @@ def shared_pod_sentences(tables: Tables) -> Iterator[str]:
         if same is not None and str(here["machine"].iloc[0]) == "shared":
             for other in machines_of_table(here)[1:]:
                 yield _gain(here, same[(same["fabric"] == fabric) & (same["against"] == other)], other, label)
+        yield from _money(here, same)
         waits = rows_of_host(table_of(tables, "shared_pod_waits"), host)
         yield from _waiting(here, waits[waits["fabric"] == fabric])
 
@@ -147,6 +150,27 @@ def _gain(here: pd.DataFrame, differences: pd.DataFrame, other: str, label: str)
         f"{label.split('hosts up ')[1]}), with {percent(in_time)} of the tokens in time, {100 * points:+.2f}{spread} "
         "points."
     )
+
+
+def _money(here: pd.DataFrame, differences: pd.DataFrame | None) -> Iterator[str]:
+    """What a million tokens in time of each service cost on every machine, and the paired difference."""
+    measure, machines = "pod_usd_per_million_tokens", machines_of_table(here)
+    mine = here[(here["measure"] == measure) & here["value"].notna()]
+    for service in dict.fromkeys(str(name) for name in mine["service"]):
+        usd = {str(row["machine"]): float(row["value"]) for _, row in mine[mine["service"] == service].iterrows()}
+        told = []
+        for machine in [name for name in machines if name in usd]:
+            half = math.nan
+            if differences is not None and machine != machines[0]:
+                against = differences[(differences["measure"] == measure) & (differences["service"] == service)]
+                rows = against[against["against"] == machine]
+                half = float(((rows["ci_high"] - rows["ci_low"]) / 2).max())
+            spread = f" (the difference ±{number(half)})" if math.isfinite(half) else ""
+            told.append(f"{number(usd[machine])} USD {MACHINE_WORDS[machine]}{spread}")
+        yield (
+            f"A million tokens in time of {service} cost {listed(told)}; serving and training pay by the chip-hours "
+            "that they hold (an assumption)."
+        )
 
 
 def _waiting(here: pd.DataFrame, waits: pd.DataFrame) -> Iterator[str]:

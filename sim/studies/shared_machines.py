@@ -112,10 +112,11 @@ def curve_of_service(
         )
         for load in LOADS
     ]
-    windows = map_tasks(executor, steady_window, [(scenario, task, 1) for task in tasks])
+    windows = list(map_tasks(executor, steady_window, [(scenario, task, 1) for task in tasks]))
     points = [(task.rate_per_s, window.measures.tokens_in_time) for task, window in zip(tasks, windows, strict=True)]
     advance(1, f"{service.name}: what a replica serves")
-    return curve_of(own.capacity_per_s, points)
+    tokens = sum(window.measures.tokens_per_s for window in windows)
+    return curve_of(own.capacity_per_s, points, tokens / sum(window.measures.requests_per_s for window in windows))
 
 
 def money_in_cubes(pod: Pod, fabric: Fabric, prices: PricesSection) -> int:

@@ -21,7 +21,7 @@ from sim.executors import map_tasks
 from sim.histories import US_PER_S
 from sim.job_plans import plan_jobs
 from sim.metrics.chip_hours import chip_us_by_use
-from sim.metrics.ledger import job_ledgers
+from sim.metrics.ledger import JobLedger, job_ledgers
 from sim.metrics.shared_pod import (
     ReplicaJob,
     ServiceOnPod,
@@ -36,6 +36,7 @@ from sim.metrics.shared_pod import (
     training_chip_us,
 )
 from sim.metrics.uses import Use
+from sim.prices import HOURS_PER_YEAR, machine_cost
 from sim.scenario import Scenario
 from sim.studies.job_plays import play_jobs
 from sim.studies.serving import ServingOutcome
@@ -110,7 +111,12 @@ def sample_shared_pod(
     replicas, training, trace = play_shared_pod(machine, base, curves, replication)
     stages, way = stages_by_job(trace), told_to_make_way(trace)
     days = (trace.horizon_us - warmup_us) / US_PER_DAY
-    measures: dict[tuple[str, str], float] = dict(_of_pod(trace, replicas, warmup_us, days))
+    ledgers = job_ledgers(trace, warmup_us)
+    measures = _of_pod(trace, ledgers, replicas, warmup_us, days)
+    useful_us, training_us = training_chip_us(ledgers, replicas)
+    usd_per_chip_us = _usd_per_chip_us(machine, days, training_us + _serving_us(ledgers, replicas))
+    trained_usd = usd_per_chip_us * training_us * US_PER_HOUR
+    measures["", "training_usd_per_chip_hour"] = trained_usd / useful_us if useful_us else float("nan")
     wait_s: dict[tuple[str, str], float] = {}
     found = []
     for number, (service, curve) in enumerate(zip(study.services, curves, strict=True)):
@@ -121,6 +127,11 @@ def sample_shared_pod(
         )  # fmt: skip
         found.append(of)
         measures |= {(service.name, name): value for name, value in _of_service(of, days).items()}
+        if curve.tokens_per_request is not None:
+            held_us = _serving_us(ledgers, own)
+            tokens = of.in_time * curve.tokens_per_request
+            usd = usd_per_chip_us * held_us
+            measures[service.name, "pod_usd_per_million_tokens"] = 1e6 * usd / tokens if tokens else float("nan")
         wait_s |= {(service.name, cause.value): of.wait_us[cause] / US_PER_S / days for cause in WaitCause}
     return SharedPodSample(
         machine=machine.kind,
@@ -132,18 +143,31 @@ def sample_shared_pod(
     )
 
 
-def _of_pod(trace: Trace, replicas: Sequence[ReplicaJob], warmup_us: int, days: float) -> dict[tuple[str, str], float]:
-    ledgers, serving = job_ledgers(trace, warmup_us), {replica.job for replica in replicas}
-    useful_us, held_us = training_chip_us(ledgers, replicas)
-    serving_us = sum(
+def _serving_us(ledgers: Sequence[JobLedger], replicas: Sequence[ReplicaJob]) -> int:
+    """Chip-microseconds that replicas hold."""
+    serving = {replica.job for replica in replicas}
+    return sum(
         ledger.chips * (sum(ledger.us.values()) - ledger.us[Use.WAITING]) for ledger in ledgers if ledger.job in serving
     )
+
+
+def _usd_per_chip_us(machine: SharedMachine, days: float, held_us: int) -> float:
+    """What the machine costs in the time measured, over the chip-microseconds that anybody holds; NaN for none."""
+    scenario = machine.setup.scenario
+    cost = machine_cost(scenario.prices, machine.setup.pod, machine.setup.fabric, scenario.repair.crews)
+    return cost.usd_per_year * days * 24 / HOURS_PER_YEAR / held_us if held_us else float("nan")
+
+
+def _of_pod(
+    trace: Trace, ledgers: Sequence[JobLedger], replicas: Sequence[ReplicaJob], warmup_us: int, days: float
+) -> dict[tuple[str, str], float]:
+    useful_us, held_us = training_chip_us(ledgers, replicas)
     told = sum(row[1] == Verb.MAKE_WAY and row[0] >= warmup_us for row in trace.rows)
     preempted = sum(row[1] == Verb.PREEMPT and row[0] >= warmup_us for row in trace.rows)
     return {
         ("", "training_chip_hours_per_day"): useful_us / US_PER_HOUR / days,
         ("", "training_useful_share"): useful_us / held_us if held_us else float("nan"),
-        ("", "serving_chip_hours_per_day"): serving_us / US_PER_HOUR / days,
+        ("", "serving_chip_hours_per_day"): _serving_us(ledgers, replicas) / US_PER_HOUR / days,
         ("", "cubes_moved_per_day"): cubes_moved(trace, replicas, warmup_us) / days,
         ("", "made_way_per_day"): (told + preempted) / days,
         ("", "pod_losses_per_day"): sum(ledger.losses for ledger in ledgers) / days,

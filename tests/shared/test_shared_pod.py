@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sim.metrics.chip_hours import chip_us_by_use
 from sim.metrics.ledger import job_ledgers
 from sim.metrics.shared_pod import service_on_pod, stages_by_job, told_to_make_way
 from sim.metrics.uses import Use
-from sim.prices import PricesSection
+from sim.prices import PricesSection, machine_cost
 from sim.studies.shared_machines import money_in_cubes
 from sim.studies.shared_pod import SharedPodSample, play_shared_pod, sample_shared_pod
 from sim.trace import FULL_SPEED_PPM, Stage, Verb
@@ -125,9 +126,11 @@ def test_equal_money() -> None:
 
 def test_chip_hours_and_waits_add_up() -> None:
     """Goal: nothing is left over. Method: all machines under failures for three days: uses against the pod, ledgers,
-    and the waits by cause against the time for which a replica was wanted and not up (in replica-days)."""
+    and the waits by cause against the time for which a replica was wanted and not up (in replica-days); the money of
+    tokens (100 each, 25 requests per second in the mean) and of training against that of the machine."""
     base = small(failures=FAILING, horizon="3 d")
     machines, curves = parts(base)
+    curves = tuple(replace(curve, tokens_per_request=100.0) for curve in curves)
     for machine in machines.values():
         _, _, trace = play_shared_pod(machine, base, curves, 1)
         uses = chip_us_by_use(trace, 0)
@@ -139,7 +142,13 @@ def test_chip_hours_and_waits_add_up() -> None:
         short = one.measures["chat", "pod_replicas_wanted"] - one.measures["chat", "pod_replicas_up"]
         waits_s = sum(value for (service, _), value in one.wait_s.items() if service == "chat")
         assert waits_s / 86_400 == pytest.approx(short, abs=1e-9)
-        assert 0 < one.measures["chat", "pod_tokens_in_time"] <= 1.0
+        in_time = one.measures["chat", "pod_tokens_in_time"]
+        assert 0 < in_time <= 1.0
+        prices = machine.setup.scenario.prices
+        usd = in_time * 25 * 86_400 * 100 / 1e6 * one.measures["chat", "pod_usd_per_million_tokens"]
+        usd += one.measures["", "training_chip_hours_per_day"] * one.measures["", "training_usd_per_chip_hour"]
+        whole = machine_cost(prices, machine.setup.pod, machine.setup.fabric).usd_per_year
+        assert usd == pytest.approx(whole / 365, rel=1e-3)
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ def by_hand() -> dict[str, pd.DataFrame]:
     for machine, cubes in MACHINES.items():
         at = {"machine": machine, "cubes": cubes, "n": 4, "better": "higher"}
         values = [("chat", "pod_tokens_in_time", "1", 0.99), ("chat", "pod_start_mean_s", "s", 300.0)]
+        values.append(("chat", "pod_usd_per_million_tokens", "USD", cubes / 100))
         for service, measure, unit, value in [
             *values,
             (None, "training_chip_hours_per_day", "chip h/day", trained[machine]),
@@ -63,7 +64,9 @@ def by_hand() -> dict[str, pd.DataFrame]:
 def test_sentences_are_computed() -> None:
     """Goal: the words bear the numbers. Method: relative gains with their half-widths by hand: 20,000 and 12,000 of
     40,000 and 48,000 chip-hours; causes of at least 5 % of the waiting, the largest first."""
-    same, money, waits = shared_pod_sentences(by_hand())
+    same, money, tokens, waits = shared_pod_sentences(by_hand())
+    assert "A million tokens in time of chat cost 0.64 USD shared, 0.64 USD divided" in tokens
+    assert "0.66 USD divided, equal money" in tokens
     assert "64 cubes give +50.0±1.0 % useful training over as many cubes" in same
     assert "99 % of the tokens in time, -0.02" in same
     assert "give +25.0±0.8 % useful training over the 66 cubes that the same money buys without light" in money

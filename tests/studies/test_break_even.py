@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+import opticube
 from sim.break_evens import TIMES_S, BreakEven, break_even, crossing_s
 from sim.cli import command_status
 from sim.scenario import Scenario
@@ -26,6 +27,11 @@ def scenario() -> Scenario:
 @pytest.fixture(scope="module")
 def found(scenario: Scenario) -> BreakEven:
     return break_even(scenario, times_s=(1.0, 3600.0, DAY_S), workers=1)
+
+
+def test_python_has_it_too() -> None:
+    """Goal: what the command does works from Python. Method: the name at the top is the function tested here."""
+    assert opticube.break_even is break_even
 
 
 def test_crossing_of_a_falling_line() -> None:

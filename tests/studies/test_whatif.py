@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from sim.scenario import Scenario, load_scenario
 from sim.simulation import run
 from sim.trials import paired, single_point
 from sim.worths import worth
-from tests.run.cases import MACHINE, OPERATED, SERVED, loaded
+from tests.run.cases import MACHINE, OPERATED, PROMISE, SERVED, loaded
 from topology.errors import InputError
 from topology.fabric import Fabric
 
@@ -141,6 +142,16 @@ def test_causes_against_the_ledger(machine: Scenario) -> None:
     assert table.loc["interaction", "value"] <= 0
     assert "restoring" in ideal_text(result.tables)
     assert len(ideal_html(result.tables).rows) == len(table) + 1
+
+
+def test_ideal_is_not_added_to_a_finished_run(tmp_path: Path) -> None:
+    """Goal: `--resume --ideal` is never silently half done. Method: a finished run without, told where and what to do;
+    without `--ideal` it is read as ever."""
+    out = tmp_path / "run"
+    run(loaded(PROMISE), out=out, workers=1)
+    with pytest.raises(InputError, match=r"the run is finished, without --ideal.*another --out"):
+        run(loaded(PROMISE), out=out, resume=True, ideal=True)
+    assert run(loaded(PROMISE), out=out, resume=True).folder == out
 
 
 def test_a_knob_that_is_wrong_is_told_once(machine: Scenario) -> None:
