@@ -32,6 +32,9 @@ FABRIC_LOOKS = {
 }
 OTHER_LOOK = FabricLook("#7a3e8e", "v", (0, (4, 1, 1, 1)))
 
+FLOOR = "#b4400c"
+"""What can not be made faster: lines and words."""
+
 # Colours that the page replaces in dark mode; fills that carry their own text stay as they are.
 PAGE_COLOURS = {
     INK: ("ink", "#e7eaee"),
@@ -43,6 +46,7 @@ PAGE_COLOURS = {
     FABRIC_LOOKS["static_contiguous"].colour: ("static-contiguous", "#e3bd4a"),
     FABRIC_LOOKS["any_host"].colour: ("any-host", "#b4bcc6"),
     OTHER_LOOK.colour: ("other-fabric", "#cf9be0"),
+    FLOOR: ("floor", "#ff9a5e"),
 }
 
 

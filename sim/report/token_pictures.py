@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from sim.report.context import Tables, absence, is_absent, table_of
 from sim.report.load_pictures import services_of
-from sim.report.palette import INK, MUTED
+from sim.report.palette import FLOOR, INK, MUTED
 from sim.report.style import (
     NARROW_INCHES,
     WIDE_INCHES,
@@ -46,7 +46,6 @@ PART_COLOURS = {
     "sampling": "#4b8b6f",
     "sends": "#7a3e8e",
 }
-FLOOR_COLOUR = "#b5400b"
 LEAST_PART = 0.01
 """A part of a step is drawn where it takes this share of it on some slice."""
 LEVEL_INCHES = 0.46
@@ -121,10 +120,10 @@ def draw_seconds(axes: Axes, rows: pd.DataFrame, *, named: bool) -> None:
             told, spot, xytext=offset, textcoords="offset points", va="center", ha="right" if inside else "left",
             fontsize=7.0,
         )  # fmt: skip
-    axes.axvline(real_s, color=FLOOR_COLOUR, linewidth=0.9, linestyle=(0, (4, 2)))
+    axes.axvline(real_s, color=FLOOR, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.annotate(
         f"passes take {short_seconds(real_s)}", (real_s, -0.5), xytext=(-3, 1), textcoords="offset points", ha="right",
-        fontsize=7.0, color=FLOOR_COLOUR,
+        fontsize=7.0, color=FLOOR,
     )  # fmt: skip
     _level_axis(axes, levels)
     axes.set_ylim(len(levels) - 0.5, -0.85)
@@ -228,8 +227,8 @@ def draw_floor(axes: Axes, rows: pd.DataFrame, *, few: bool) -> None:
         axes.plot(chips[here], whole[here], "o", markerfacecolor=fill, markeredgecolor=INK, markersize=4.2, zorder=5)
     some = floor > 0
     low = min(whole.min(), floor[some].min() if some.any() else whole.min()) / 60
-    axes.fill_between(chips, np.maximum(floor, low), low, color=FLOOR_COLOUR, alpha=0.10, linewidth=0)
-    axes.plot(chips[some], floor[some], color=FLOOR_COLOUR, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
+    axes.fill_between(chips, np.maximum(floor, low), low, color=FLOOR, alpha=0.10, linewidth=0)
+    axes.plot(chips[some], floor[some], color=FLOOR, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
     fits_some = by_chips["fits"].to_numpy(dtype=bool)
     best = int(np.argmin(np.where(fits_some, whole, np.inf) if fits_some.any() else whole))
     told = f"fastest on {int(chips[best]):,} chips: {number(whole[best])} ms\n(floor there {number(floor[best])} ms)"
@@ -250,7 +249,7 @@ def floor_legend(figure: FigureBase, parts: list[str], *, narrow: bool) -> None:
     """What the lines of the time over chips are."""
     handles = [
         Line2D([], [], color=INK, linewidth=1.6, label="a step in all"),
-        Line2D([], [], color=FLOOR_COLOUR, linewidth=1.2, linestyle=(0, (4, 2)), label="floor"),
+        Line2D([], [], color=FLOOR, linewidth=1.2, linestyle=(0, (4, 2)), label="floor"),
         *(Line2D([], [], color=PART_COLOURS[part], label=category_words(part)) for part in parts),
     ]
     figure.legend(handles=handles, loc="outside lower left", ncols=3 if narrow else 8, handlelength=1.6)

@@ -26,8 +26,6 @@ from workloads.costs.passes import Phase
 
 FOLDER = DOCS / "pictures"
 DARK = "-dark"
-ALSO_DARK = {"#b5400b": "#f2683c"}
-"""Ink that reports leave as it is in dark mode, and that reads badly alone."""
 
 
 def _topology() -> Panels:
@@ -66,7 +64,7 @@ PICTURES: dict[str, Callable[[], Panels]] = {
 
 def dark(svg: str) -> str:
     """The same picture for dark pages."""
-    for colour, instead in {**{colour: other for colour, (_, other) in PAGE_COLOURS.items()}, **ALSO_DARK}.items():
+    for colour, (_, instead) in PAGE_COLOURS.items():
         svg = svg.replace(colour, instead)
     return svg
 
