@@ -16,7 +16,7 @@ from sim.scenario import Scenario
 from sim.streams import Streams
 from sim.studies.service_parts import service_requests
 
-DAY_US = 86_400_000_000
+MINUTE_US = 60_000_000
 FIRST_NUMBERS = 4
 FIRST_REQUESTS = 16
 
@@ -64,13 +64,13 @@ def streams_digest(setups: Sequence[Setup]) -> str:
 
 
 def _ask_for_all(setup: Setup, streams: NotedStreams) -> None:
-    """Draw a little of everything that the scenario draws: first lives, a day of jobs, a few requests."""
+    """Draw a little of everything that the scenario draws: first lives, a minute of jobs, a few requests."""
     scenario = setup.scenario
     for mode in setup.modes:
         Lives(mode, streams).initial_residual_us()
     if scenario.jobs is not None:
         drawn = scenario.model_copy(update={"jobs": scenario.jobs.model_copy(update={"log": None})})
-        plan_jobs(drawn, setup.pod, setup.fabric, streams, DAY_US)
+        plan_jobs(drawn, setup.pod, setup.fabric, streams, MINUTE_US)
     if scenario.study.large_job is not None:
         play_large_job(scenario.study.large_job.job, streams)
     _ask_for_requests(scenario, streams)
