@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from sim.simulation import load as load
     from sim.simulation import run as run
     from sim.sizing import size_by_simulation as size_by_simulation
+    from sim.sliders import play as play
     from sim.sweeps import sweep as sweep
     from sim.worths import worth as worth
 
 _HOME = {
     "break_even": "sim.break_evens",
     "load": "sim.simulation",
+    "play": "sim.sliders",
     "run": "sim.simulation",
     "size_by_simulation": "sim.sizing",
     "sweep": "sim.sweeps",
@@ -38,6 +40,7 @@ __all__ = [
     "check_queue_policy",
     "compare_policies",
     "load",
+    "play",
     "run",
     "size_by_simulation",
     "sweep",

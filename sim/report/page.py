@@ -74,6 +74,7 @@ def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["coded"] = _coded
     environment.filters["tight"] = lambda head: head.replace(" %", "\N{NO-BREAK SPACE}%")
+    environment.filters["breaking"] = lambda head: Markup(escape(head).replace("_", Markup("_<wbr>")))
     return environment.from_string(text)
 
 

@@ -130,9 +130,11 @@ def _section(
     filled_by_label = [(label, *fill(own)) for label, own in variants]
     if all(filled[1:] == filled_by_label[0][1:] for filled in filled_by_label):  # what is swept does not show here
         filled_by_label, left = [("", *filled_by_label[0][1:])], ""
+    same = [each for each in filled_by_label[0][2] if all(each in filled for *_, filled in filled_by_label)]
     for label, said, filled in filled_by_label:
         words += [f"{opening(label)}{text}" for text in said]
-        shown += [replace(each, caption=f"{opening(label)}{each.caption}") for each in filled]
+        shown += [replace(each, caption=f"{opening(label)}{each.caption}") for each in filled if each not in same]
+    shown += same  # tables in which what is swept does not show: once
     return Section(
         ident=ident,
         heading=heading,

@@ -1,0 +1,45 @@
+"""Sliders for notebooks: a function of a few values, shown anew as they are moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def play(show: Callable[..., Any], **choices: Sequence[Any]) -> Any:
+    """A slider per argument of `show` over the values that it may have, and what `show` returns for those chosen.
+
+    Sliders begin in the middle. Where `ipywidgets` is not installed (`pip install 'opticube[notebook]'`) it is what
+    `show` returns for the middle values. The first call is made here, so that its errors stop a notebook.
+    """
+    middle = {name: values[len(values) // 2] for name, values in choices.items()}
+    shown = show(**middle)
+    try:
+        from IPython import display as notebook
+        from ipywidgets import Layout, Output, SelectionSlider, VBox
+    except ModuleNotFoundError:
+        return shown
+    sliders = {
+        name: SelectionSlider(
+            options=[(str(value), value) for value in values],
+            value=middle[name],
+            description=name.replace("_", " "),
+            continuous_update=False,
+            style={"description_width": "10em"},
+            layout=Layout(width="32em"),
+        )
+        for name, values in choices.items()
+    }
+    display: Any = notebook.display
+    out = Output()
+    with out:
+        display(shown)
+
+    def moved(_: Any) -> None:
+        out.clear_output(wait=True)
+        with out:
+            display(show(**{name: slider.value for name, slider in sliders.items()}))
+
+    for slider in sliders.values():
+        slider.observe(moved, names="value")
+    return VBox([*sliders.values(), out])
