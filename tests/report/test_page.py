@@ -16,7 +16,7 @@ from sim.report.plots import Picture
 from tests.browser import chromium, faults_of_access
 
 Tables = dict[str, pd.DataFrame]
-VOID = {"meta", "link", "br", "img", "hr"}
+VOID = {"meta", "link", "br", "img", "hr", "wbr"}
 
 
 @pytest.fixture(scope="session")
