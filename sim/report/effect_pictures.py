@@ -35,11 +35,12 @@ def effects_of_changes(tables: Tables, *, narrow: bool = False) -> Panels:
         _panel(axes, measure, rows, narrow=narrow)
         axes.set_title(category_words(service), loc="left")
     grid[-1, 0].set_xlabel("times the first combination, log scale")
-    marks = [
-        Line2D([], [], color=COLOUR, marker="o", linestyle="", label="found"),
-        Line2D([], [], color=BAD, marker="o", markerfacecolor="none", linestyle="", label="if changes multiplied"),
-    ]
-    figure.legend(handles=marks, loc="outside upper left", ncols=2)
+    if any(row.changed > 1 for _, rows in services.values() for row in rows):
+        marks = [
+            Line2D([], [], color=COLOUR, marker="o", linestyle="", label="found"),
+            Line2D([], [], color=BAD, marker="o", markerfacecolor="none", linestyle="", label="if changes multiplied"),
+        ]
+        figure.legend(handles=marks, loc="outside upper left", ncols=2)
     settle(figure)
     return Panels(grid.flat)
 

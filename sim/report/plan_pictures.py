@@ -50,11 +50,12 @@ def _draw_front(axes: Axes, phase: Phase, rows: Sequence[Choice]) -> None:
     for axis, ratio in ((axes.xaxis, latency[-1] / latency[0]), (axes.yaxis, cost[0] / cost[-1])):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 30 else (1.0,)))
     axes.margins(0.16)
-    last = ""
+    last, low = "", np.inf
+    apart = (cost[0] / cost[-1]) ** 0.045  # lines of text that lie nearer are on top of each other
     for each, x, y in zip(rows, latency, cost, strict=True):
-        if each.shape != last:
+        if each.shape != last and y * apart < low:
             axes.annotate(each.shape, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=6.5, color=INK)
-            last = each.shape
+            last, low = each.shape, y
     quiet_grid(axes, "both")
 
 
