@@ -38,12 +38,12 @@ KIND_COLOURS = {
 }
 PART_COLOURS = {
     "weights": "#0067a5",
-    "compute": "#58a5d8",
+    "compute": "#0f9488",
     "kv_read": "#c24a05",
     "collectives": "#9a7200",
     "fixed": "#7f8791",
     "activations": "#b39ddb",
-    "sampling": "#4b8b6f",
+    "sampling": "#c2679c",
     "sends": "#7a3e8e",
 }
 LEAST_PART = 0.01
