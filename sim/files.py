@@ -18,7 +18,7 @@ def write_whole(path: Path, content: bytes | str) -> None:
     Devices and pipes (`/dev/stdout`, `/dev/null`) are written into: a file must not take their place.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    if path.parent == DEVICES or (path.exists() and not path.is_file() and not path.is_dir()):
+    if _is_device(path):
         _write_into(path, data)
         return
     beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
@@ -35,6 +35,13 @@ def write_whole(path: Path, content: bytes | str) -> None:
         if isinstance(error, OSError):
             raise disk_fault(path, error) from error
         raise
+
+
+def _is_device(path: Path) -> bool:
+    try:
+        return path.parent == DEVICES or (path.exists() and not path.is_file() and not path.is_dir())
+    except OSError:
+        return False  # whatever is wrong with the name is told when it is written
 
 
 def _write_into(path: Path, data: bytes) -> None:
