@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -91,7 +92,9 @@ def one_queue_sentences(tables: Tables) -> Iterator[str]:
 def _doubt(difference: pd.Series) -> str:
     """What to say of a difference whose paired interval holds 0, or that has none."""
     low, high = float(difference["ci_low"]), float(difference["ci_high"])
-    return " (no more than chance)" if low <= 0 <= high else "" if low == low else " (one run: no interval)"
+    if math.isnan(low):
+        return " (without an interval)"
+    return " (these runs do not tell a difference)" if low <= 0 <= high else ""
 
 
 def fleet_waits_alt(tables: Tables) -> str:
