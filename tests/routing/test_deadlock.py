@@ -105,10 +105,10 @@ def test_the_maps_of_a_whole_slice_reach_every_chip() -> None:
     for text in ("4x4x4", "4x4x8_twisted", "2x4x4", "1x2x2"):
         torus = torus_of_shape(parse_shape(text))
         nothing = FaultSymmetry(torus=torus, links=np.empty(0, dtype=np.int64))
-        reached = set()
+        reached, sources = set(), quotient(nothing).sources
         for by in nothing.elements:
             chips, channels = chip_image(torus, by), channel_image(torus, by)
-            reached.update(chips[quotient(nothing).sources].tolist())
+            reached.update(chips[sources].tolist())
             there = torus.head >= 0
             assert (torus.head[channels[there]] == chips[torus.head[there]]).all()
         assert reached == set(range(torus.chips))

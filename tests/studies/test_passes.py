@@ -57,7 +57,7 @@ def test_the_page_has_no_place_for_a_machine() -> None:
     """Goal: a run of passes alone shows them alone. Method: its tables; headings of the page."""
     result = result_of("long_context")
     assert set(result.tables) == {"passes", "summary"}
-    text = render_page(result.tables, result.context, {})
+    text = render_page(result.tables, result.context, draw_pictures(result.tables, narrow=False))
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", text) == [
         "Answer", "A token over the context", "Passes, the table", "Configuration", "Warnings",
         "How each number is defined",

@@ -49,6 +49,8 @@ PARTS_OF_PASS = (*(part.value for part in PassPart), "kv_read", "attention", "se
 class PassCost:
     """Cost of passes; every array has the common shape of batch and context.
 
+    `mfu` counts two operations per parameter and token, all parameters, as Pope et al. define it: embeddings too, which
+    no prompt is multiplied with but for its last token (for a model that is mostly embeddings it can pass 1 for that).
     `bytes`: by level (`hbm`, `ici` or `nvlink`, `network`, `host_link`, on-chip memories by name) and kind (`weights`,
     `kv_read`, `kv_written`, `activations`), over all chips of the replica.
     """
