@@ -64,8 +64,8 @@ def test_no_pass_computes_more_than_its_chips_can(model: str) -> None:
 def test_bounds_hold_and_parts_add_up(
     model: str, chip: str, phase: Phase, layout: Layout, attention: Attention, weights: str, batch: int, context: int
 ) -> None:
-    """Goal: lower <= seconds <= upper, parts sum to seconds, no more arithmetic than the peak, no negative part, for all
-    catalogues and layouts. Method: random passes. MFU counts all parameters for every token, as Pope et al. do,
+    """Goal: lower <= seconds <= upper, parts sum to seconds, no more arithmetic than the peak, no negative part, for
+    all catalogues and layouts. Method: random passes. MFU counts all parameters for every token, as Pope et al. do,
     embeddings among them, which prompts are not multiplied with but for their last token: a fifth of Gemma 2B."""
     replica, stages = replica_on(
         MODELS[model], CHIPS[chip], shape_for(chip), attention=attention, weights=weights, kv=weights
