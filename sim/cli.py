@@ -89,7 +89,7 @@ def run_scenario(
     from sim.executors import open_helper
 
     with ExitStack() as stack:
-        helper = stack.enter_context(open_helper(workers, "sim.report.write", "get_ready"))
+        helper = stack.enter_context(open_helper(workers, "sim.report.write", "get_ready", shared="pandas"))
         from sim.cli_scenarios import load_all
 
         # faults are told at once, before all that a run needs is imported

@@ -56,15 +56,17 @@ def open_executor(workers: int | None, given: Executor | None = None) -> Iterato
 
 
 @contextmanager
-def open_helper(workers: int | None, module: str, function: str) -> Iterator[Executor | None]:
+def open_helper(workers: int | None, module: str, function: str, shared: str) -> Iterator[Executor | None]:
     """A process that imports `module` and calls its `function` while this one goes on, ready for tasks that need it.
 
-    Open it before anything large is imported here, so that it starts at once and both cores are busy from then on. None
-    for one worker, and where pandas is here already: then there is nothing to gain.
+    Open it before anything large is imported here, so that it starts at once and both cores are busy from then on;
+    `shared` is what both need, imported once before they part. None for one worker, and where matplotlib is here
+    already: then there is nothing to gain.
     """
-    if worker_count(workers) == 1 or "pandas" in sys.modules:
+    if worker_count(workers) == 1 or "matplotlib" in sys.modules:
         yield None
         return
+    importlib.import_module(shared)
     with _pool(1) as pool:
         pool.submit(_get_ready, module, function)
         yield pool

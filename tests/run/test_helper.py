@@ -74,7 +74,7 @@ def test_an_error_ends_the_helper(tmp_path: Path) -> None:
 def test_no_helper_where_nothing_is_to_be_gained() -> None:
     """Goal: a program that has imported everything pays for no further process. Method: this one, and one worker."""
     for workers in (1, 2):
-        with open_helper(workers, "gc", "collect") as helper:
+        with open_helper(workers, "gc", "collect", shared="gc") as helper:
             assert helper is None
 
 
