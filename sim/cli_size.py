@@ -8,7 +8,7 @@ from sim.cli_output import say, say_json, say_table
 from sim.closed_forms import CubeOdds, cubes_for_promise
 from sim.exit_codes import ExitStatus
 from sim.quantities import AdviceError, parse_quantity
-from sim.report.words import fabric_words, percent
+from sim.report.words import fabric_words
 from topology.errors import Fault, InputError
 from topology.fabric import Fabric
 from topology.pod import CHIPS_PER_CUBE
@@ -50,7 +50,8 @@ def size_command(slices: str, time_share: str, host_availability: str, as_json: 
         )
         return ExitStatus.DONE
     listed = ", ".join(f"{count} x {shape}" for shape, count in shapes)
-    say(f"To hold {listed} ({chips:,} chips) for {percent(share)} of the time, hosts up {percent(host)} of theirs:")
+    typed = f"for {time_share.strip()} of the time, hosts up {host_availability.strip()} of theirs"
+    say(f"To hold {listed} ({chips:,} chips) {typed}:")
     table = [(fabric_words(row["fabric"]), row["cubes"], row["chips"], _over(row["chips"], chips)) for row in rows]
     say_table(("fabric", "cubes", "chips", "times the bare need"), table)
     say("Independent hosts, nothing else failing; limits of switch ports are ignored. Blank: no closed form, or never.")

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from sim.cli_output import say, say_json, say_table
 from sim.cli_size import shapes_and_counts
 from sim.commands import shown_progress
@@ -61,15 +59,14 @@ def size_by_simulation_command(options: SizeOptions, as_json: bool) -> int:
         slices = [{"shape": str(shape), "chips": shape.chips, "count": count} for shape, count in shapes]
         say_json({"slices": slices, "scenario": scenario.name, "fabrics": rows})
         return ExitStatus.DONE
-    _print(options, table, rows, ", ".join(f"{count} x {shape}" for shape, count in shapes))
+    _print(options, rows, ", ".join(f"{count} x {shape}" for shape, count in shapes))
     return ExitStatus.DONE
 
 
-def _print(options: SizeOptions, table: pd.DataFrame, rows: Sequence[dict[str, Any]], listed: str) -> None:
+def _print(options: SizeOptions, rows: Sequence[dict[str, Any]], listed: str) -> None:
     verb = "run" if options.running else "hold"
-    share = percent(float(table["time_share"].iloc[0]))
     lives = f"as in {options.scenario}" if options.scenario else f"hosts up {options.host_availability}"
-    say(f"To {verb} {listed} for {share} of the time, {lives}, by simulation:")
+    say(f"To {verb} {listed} for {options.time_share.strip()} of the time, {lives}, by simulation:")
     header = ("fabric", "cubes", "ruled out below", "sure from", "spare", "share held", "closed form")
     say_table(header, [_line(row) for row in rows])
     say(

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from sim.points import PointResult
     from sim.scenario import Point, Scenario
 
+SHORT_RATE = 0.8
+"""Windows are told of whose requests per second are less than this share of those that arrive."""
+SHORT_WINDOW = 100
+"""Requests of a window per request in flight that leave little of filling and draining."""
+
 
 def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[PointResult]) -> list[str]:
     """All warnings of a run, in words."""
@@ -27,6 +32,7 @@ def run_warnings(scenario: Scenario, points: Sequence[Point], results: Sequence[
         *_jobs_left_out(results),
         *_queues(points, results),
         *_part_of_a_day(points, results),
+        *_short_windows(points, results),
         *_losses_left_out(points, results),
         *_disagreements(results),
     ]
@@ -136,6 +142,32 @@ def _part_of_a_day(points: Sequence[Point], results: Sequence[PointResult]) -> I
                     share = serving.windows.requests / wanted
                     what = f"{service.name}: the windows last {share:.0%} of a period, from its hour 0"
                     seen[f"{what}; {wanted:,} requests would see it whole"] = None
+    yield from seen
+
+
+def _short_windows(points: Sequence[Point], results: Sequence[PointResult]) -> Iterator[str]:
+    """Services that keep up, but whose windows are so short that filling and draining decides their rates."""
+    seen: dict[str, None] = {}
+    for point, result in zip(points, results, strict=True):
+        serving, table = point.scenario.serving, result.tables.get("service", pd.DataFrame())
+        if serving is None or table.empty:
+            continue
+        for name, rows in table.groupby("service", sort=False):
+            values = {str(row["measure"]): float(row["value"]) for _, row in rows.iterrows()}
+            unknown = float("nan")
+            offered, served = values.get("offered_requests_per_s", unknown), values.get("requests_per_s", unknown)
+            in_flight = offered * values.get("request_mean_s", unknown)  # Little's law
+            keeps_up = values.get("load_of_capacity", unknown) < 1 and not (
+                values.get("queue_overloaded", 0.0) > 0 or values.get("queue_backlogged", 0.0) > 0
+            )
+            if keeps_up and served < SHORT_RATE * offered and serving.windows.requests < SHORT_WINDOW * in_flight:
+                wanted = math.ceil(SHORT_WINDOW * in_flight / 1000) * 1000
+                what = f"{name}: its windows of {serving.windows.requests:,} requests mostly fill and drain, since"
+                told = f"{served:.3g} of {offered:.3g} requests per second"
+                seen[
+                    f"{what} {in_flight:,.0f} are served at a time: `requests_per_s` and `tokens_per_s` are too low "
+                    f"({told}); write `serving.windows.requests: {wanted}` or more"
+                ] = None
     yield from seen
 
 

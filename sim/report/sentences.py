@@ -125,7 +125,8 @@ def _promise_sentence(tables: Tables) -> str:
     keys = [key for key in cubes[told[0]] if all(key in cubes[fabric] for fabric in told)] if told else []
     if not keys:
         unknown = f"How many cubes it takes to promise {promise_words(promise)} is not known here: no closed form holds"
-        return f"{unknown} (`opticube size --scenario` finds it by simulation)."
+        how = "finds it by simulation; for a log, by the law that `opticube log` fits"
+        return f"{unknown} (`opticube size --scenario` {how})."
     counts, where = [[cubes[fabric][key] for key in keys] for fabric in told], hosts_words(keys)
     if len(told) > 1 and all(numbers == counts[0] for numbers in counts):
         wirings = listed([how_words(fabric) for fabric in told], "or")

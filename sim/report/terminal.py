@@ -182,7 +182,8 @@ def _disagreeing(table: pd.DataFrame) -> str:
     rows = table[table["agrees"].notna()]
     rows = rows[~rows["agrees"].astype(bool)]
     names = [
-        f"{fabric_words(str(row['fabric']))} {row['form']} at {int(row['slice_chips'])} chips, hosts up "
+        f"{fabric_words(str(row['fabric']))} {form_words(str(row['form']), float(row['time_share']))} "
+        f"at {int(row['slice_chips'])} chips, hosts up "
         f"{host_words(float(row['host_availability']))}: {100 * float(row['value']):.1f} against "
         f"{100 * float(row['closed_form']):.1f}"
         for _, row in rows.head(3).iterrows()

@@ -7,6 +7,7 @@ import pandas as pd
 
 from sim.report.context import ReportContext
 from sim.report.terminal import answer_text, availability_table_text, settings_text, warnings_text
+from sim.report.words import percent
 from tests.report import closed
 
 Tables = dict[str, pd.DataFrame]
@@ -51,6 +52,16 @@ def test_disagreement_is_named() -> None:
     text = " ".join(availability_table_text({"availability": table}).split())
     assert "5 of 6 values" in text
     assert "(not reconfigurable expected at 64 chips, hosts up 99.0 %: 85.1 against 85.1)" in text
+
+
+def test_disagreement_is_named_as_the_table_names_it() -> None:
+    """Goal: one measure has one name on a page. Method: a value that is held disagrees."""
+    table = closed.availability(hosts=(0.99,), sizes=(64,))
+    row = table.index[table["form"] == "guaranteed"][0]
+    table.loc[row, "agrees"] = False
+    text = " ".join(availability_table_text({"availability": table}).split())
+    assert f"held {percent(float(table.loc[row, 'time_share']))} of the time at 64 chips" in text
+    assert "guaranteed" not in text
 
 
 def test_absent_tables_are_told() -> None:

@@ -142,6 +142,13 @@ def test_json_is_one_document(arguments: list[str], capsys: pytest.CaptureFixtur
     assert printed.err == ""
 
 
+def test_shares_near_one_are_told_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: four nines are not rounded to always. Method: shares with three decimals of a percent."""
+    shares = ["--host-availability", "99.996 %", "--time-share", "99.995 %"]
+    assert command_status(["size", "--slices", "8x8x8:5", *shares]) == 0
+    assert "for 99.995 % of the time, hosts up 99.996 % of theirs:" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("arguments", [["list"], ["list", "policies"], ["validate", "smoke"]], ids=" ".join)
 def test_tables_are_aligned(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Goal: tables are readable. Method: no line ends in blanks, no cell holds a line break."""

@@ -29,9 +29,9 @@ serving:
 SESSIONS = "sessions: {turns: 4, return_mean: 20 s, max_context: 8192, system_prompt: 512}"
 
 
-def served(requests: str, cache: str = "paged") -> Result:
-    """A run with these requests."""
-    text = SERVED.replace("REQUESTS", requests).replace("CACHE", cache)
+def served(kind: str, cache: str = "paged", requests: int = 4000) -> Result:
+    """A run with requests of this kind, and so many of them in a window."""
+    text = SERVED.replace("REQUESTS", kind).replace("CACHE", cache).replace("requests: 4000", f"requests: {requests}")
     return run(scenario_of(parse_document(text.encode(), "kinds.yaml"), ()), workers=1)
 
 
@@ -48,6 +48,17 @@ def test_bursts_cost_capacity() -> None:
     )
     ratio = bursts["capacity_requests_per_s"] / steady["capacity_requests_per_s"]
     assert 0.25 < ratio < 0.6
+
+
+def test_windows_that_only_fill_and_drain_are_warned_of() -> None:
+    """Goal: rates of a window that is shorter than its requests are not taken for rates of the service. Method: 100
+    requests at once and 4,000, of a service that keeps up."""
+    short, long = served("kind: poisson", requests=100), served("kind: poisson")
+    (warning,) = short.warnings
+    assert "its windows of 100 requests mostly fill and drain" in warning
+    assert values(short)["requests_per_s"] < 0.8 * values(short)["offered_requests_per_s"]
+    assert long.warnings == ()
+    assert values(long)["requests_per_s"] > 0.8 * values(long)["offered_requests_per_s"]
 
 
 def test_hours_are_seen_whole_or_warned_of() -> None:
