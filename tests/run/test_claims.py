@@ -233,7 +233,7 @@ def test_healthy_weights_give_the_full_service_window(outcome: ServiceOutcome) -
         assert values["tpot_p50_s"] == pytest.approx(pooled.tpot_s(0.5), rel=1e-3)
         assert values["all_replicas_up"] == 1.0
         assert values["losses_per_day"] == 0.0
-    assert result.warnings == ()
+    assert all("mostly fill and drain" in warning for warning in result.warnings)
 
 
 def test_nothing_fails_nothing_is_lost() -> None:
