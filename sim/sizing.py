@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pandas as pd
 from sim.cli_size import SHARE
 from sim.closed_forms import cubes_for_promise
 from sim.executors import map_tasks, open_executor
+from sim.histories import ComponentKind
 from sim.metrics.intervals import Estimate, mean_estimate
 from sim.points import history_groups
 from sim.quantities import AdviceError, parse_quantity
@@ -30,10 +32,11 @@ from sim.studies.promised_size import (
 from sim.tables import Column, DType, TableSpec
 from topology.errors import Fault, InputError, refuse
 from topology.fabric import Fabric
-from topology.pod import CHIPS_PER_CUBE
+from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST
 from topology.shape import parse_shape
 from topology.units import Unit
 
+HOST = ComponentKind.HOST
 MOST_CUBES = 2_000
 """Larger machines are not tried."""
 BOXES_MOST = 4
@@ -89,10 +92,32 @@ def size_by_simulation(
         horizon_s=_quantity("horizon", horizon, Unit("s", open_ends=True)),
     )
     share = _quantity("time_share", time_share, SHARE)
+    _check_crews(question, share)
     with open_executor(workers, executor) as pool:
         search = _Search(question, share, replications, level, most, pool, progress)
         rows = [_row(question, fabric, share, search.least(fabric), replications) for fabric in map(Fabric, fabrics)]
     return SIZES.make(rows)
+
+
+def _check_crews(question: PromisedSize, time_share: float) -> None:
+    """Refuse what no machine can hold: R crews, a repair of D each, keep at most R * life / D hosts up of any number.
+
+    In the long run hosts that are up fail as fast as crews mend: up / life <= R / D.
+    """
+    repair = question.scenario.repair
+    crews, mode = repair.crews_for("host"), question.setup(Fabric.RECONFIGURABLE, question.fewest_cubes).mode(HOST)
+    if crews is None or mode is None or repair.two_stage is not None:
+        return
+    at_work_s = mode.repair.mean_s - (0.0 if mode.overhead_s else question.scenario.health.rest_s("host"))
+    most_up = crews * mode.life.mean_s / at_work_s if at_work_s > 0 else math.inf
+    wanted = question.chips // CHIPS_PER_HOST
+    if most_up < time_share * wanted:
+        raise refuse(
+            "repair.crews",
+            f"{crews} {'crew keeps' if crews == 1 else 'crews keep'} at most {most_up:,.0f} hosts up in the long run, "
+            f"on a machine of any size, and the slices need {wanted:,}",
+            f"write at least {math.ceil(time_share * wanted * at_work_s / mode.life.mean_s)}, or a shorter repair",
+        )
 
 
 class _Search:

@@ -19,9 +19,10 @@ STEP_WORDS = {
     "batched": "many at once, requests never run out",
     "placed": "replicas that the fabric can form",
     "delivered": "less what losses take until they serve again",
-    "in time": "of requests within both limits, at the load of the scenario",
+    "in time": "of requests within both limits, of those that come: at a lower load there is less to serve",
 }
 """Steps in order, with what is counted after each."""
+NOT_ASKED_FOR = ", capacity that the load does not ask for among it"
 
 
 def share_words(share: float) -> str:
@@ -74,8 +75,8 @@ def _line(service: str, fabric: str, rows: pd.DataFrame) -> str:
     alone, full, in_time = (share_words(shares[name]) for name in ("memory-bound", "batched", "in time"))
     return (
         f"{category_words(service).capitalize()}: of the peak of its chips {alone} are left for one request at a time, "
-        f"{full} in full batches, {in_time} in time ({how_words(fabric)}); after batching most goes at `{step}` "
-        f"({100 * (1 - left):.0f} % of what is left there)."
+        f"{full} in full batches, {in_time} in time ({how_words(fabric)}); after batching most goes at {step} "
+        f"({100 * (1 - left):.0f} % of what is left there{NOT_ASKED_FOR if step == 'in time' else ''})."
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from sim.cli import command_status
-from sim.closed_forms import CubeOdds, cubes_for_promise
+from sim.closed_forms import CubeOdds, cubes_for_promise, machine_repair_availability
 from sim.histories import ComponentKind
 from sim.metrics.intervals import Estimate, agrees_with, mean_estimate
 from sim.metrics.promises import cubes_for_promise_in_boxes
@@ -31,6 +31,7 @@ from sim.studies.promised_size import (
 from tests.machine.test_jobs import down
 from tests.machine.test_operations import job, operate
 from tests.shared_data import shared_file
+from topology.errors import InputError
 from topology.fabric import Fabric
 from topology.shape import parse_shape
 
@@ -239,3 +240,29 @@ def test_a_log_cannot_be_sized(capsys: pytest.CaptureFixture[str]) -> None:
     log = ["--scenario", "availability_lanl", "--set", f"failures.log.path={file}"]
     assert command_status(["size", "--slices", "4x4x8:2", *log]) == 2
     assert "says nothing of a larger one" in capsys.readouterr().err
+
+
+def test_what_no_machine_can_hold_is_refused_at_once() -> None:
+    """Goal: crews that can not keep up are told, not searched for. Method: a host is out for 16 h, 60 s of it before it
+    is known, and lives 345 d: one crew keeps 345 d / (16 h - 60 s) = 518 up, on the machine repair model of 2,000 and
+    of 8,000 hosts too; 640 are wanted, which two crews keep; 128 are searched for with one."""
+    lines = [
+        "name: late",
+        "study: {availability: {slice_chips: [64]}}",
+        "failures: {host: {failure_rate: 0.29 %/day, repair: {kind: exponential, mean: 16 h}}}",
+        "repair: {crews: 1}",
+    ]
+    scenario = scenario_of(parse_document("\n".join(lines).encode(), "late.yaml"))
+    life_s, repair_s = 86_400 / 0.0029, 16 * 3600.0 - 60.0
+    for hosts in (2_000, 8_000):
+        up = hosts * machine_repair_availability(hosts, life_s, repair_s, 1)
+        assert up == pytest.approx(life_s / repair_s, rel=1e-3)
+    with pytest.raises(InputError) as caught:
+        size_by_simulation(scenario, {"8x8x8": 5}, 0.99, replications=1)
+    (fault,) = caught.value.faults
+    assert fault.where == "repair.crews"
+    assert "1 crew keeps at most 518 hosts up" in fault.what
+    assert "the slices need 640" in fault.what
+    assert "write at least 2, or a shorter repair" in fault.write
+    enough = size_by_simulation(scenario, {"8x8x8": 1}, 0.9, fabrics=["reconfigurable"], replications=2, horizon="60 d")
+    assert enough["cubes"].notna().all()
