@@ -15,7 +15,6 @@ def play(show: Callable[..., Any], **choices: Sequence[Any]) -> Any:
     middle = {name: values[len(values) // 2] for name, values in choices.items()}
     shown = show(**middle)
     try:
-        from IPython import display as notebook
         from ipywidgets import Layout, Output, SelectionSlider, VBox
     except ModuleNotFoundError:
         return shown
@@ -30,15 +29,14 @@ def play(show: Callable[..., Any], **choices: Sequence[Any]) -> Any:
         )
         for name, values in choices.items()
     }
-    display: Any = notebook.display
+    # outputs are put into the widget, not caught by it: programs that run notebooks can wait for ever for what is caught
     out = Output()
-    with out:
-        display(shown)
+    out.append_display_data(shown)
 
     def moved(_: Any) -> None:
-        out.clear_output(wait=True)
-        with out:
-            display(show(**{name: slider.value for name, slider in sliders.items()}))
+        found = show(**{name: slider.value for name, slider in sliders.items()})
+        out.outputs = ()
+        out.append_display_data(found)
 
     for slider in sliders.values():
         slider.observe(moved, names="value")
