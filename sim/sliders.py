@@ -29,7 +29,7 @@ def play(show: Callable[..., Any], **choices: Sequence[Any]) -> Any:
         )
         for name, values in choices.items()
     }
-    # outputs are put into the widget, not caught by it: programs that run notebooks can wait for ever for what is caught
+    # outputs are put into the widget, not caught by it: what runs a notebook can wait for ever for what is caught
     out = Output()
     out.append_display_data(shown)
 

@@ -43,8 +43,8 @@ def test_features_agree_on_a_thousand_workloads(
     ],
 )
 def test_pools_agree_on_a_thousand_workloads(draw: Callable[..., Case], counts: tuple[str, ...]) -> None:
-    """Goal and method: as the fast tests of disaggregated replicas with clients, and with shared prefixes; each workload
-    runs once, as above, so that half as many counts are asked for."""
+    """Goal and method: as the fast tests of disaggregated replicas with clients, and with shared prefixes; each
+    workload runs once, as above, so that half as many counts are asked for."""
     totals: Counter[str] = Counter()
     for seed in range(ALL):
         test_pools.check_seed(seed, totals, draw=draw, wholes=(seed // 40 % 2 == 0,))
