@@ -36,7 +36,6 @@ from topology.pod import CHIPS_PER_CUBE, CHIPS_PER_HOST
 from topology.shape import parse_shape
 from topology.units import Unit
 
-HOST = ComponentKind.HOST
 MOST_CUBES = 2_000
 """Larger machines are not tried."""
 BOXES_MOST = 4
@@ -105,7 +104,8 @@ def _check_crews(question: PromisedSize, time_share: float) -> None:
     In the long run hosts that are up fail as fast as crews mend: up / life <= R / D.
     """
     repair = question.scenario.repair
-    crews, mode = repair.crews_for("host"), question.setup(Fabric.RECONFIGURABLE, question.fewest_cubes).mode(HOST)
+    smallest = question.setup(Fabric.RECONFIGURABLE, question.fewest_cubes)
+    crews, mode = repair.crews_for("host"), smallest.mode(ComponentKind.HOST)
     if crews is None or mode is None or repair.two_stage is not None:
         return
     at_work_s = mode.repair.mean_s - (0.0 if mode.overhead_s else question.scenario.health.rest_s("host"))

@@ -136,12 +136,12 @@ def test_names_of_scenarios_and_services_stay_in_their_folder(
 ) -> None:
     """Goal: no name in a file says where we write. Method: names that lead out, or are none, of a scenario; status,
     and all files below the folder's parent."""
-    (tmp_path / "deep" / "work").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "deep" / "work")
+    (tmp_path / "deep" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deep" / "here")
     Path("bad.yaml").write_text(PROMISE.replace("name: promise", f"name: {json.dumps(name)}"))
     assert command_status(["run", "bad.yaml", "--workers", "1"]) == 2
     assert "can not name a folder" in capsys.readouterr().err
-    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()] == ["deep/work/bad.yaml"]
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()] == ["deep/here/bad.yaml"]
 
 
 def test_links_in_the_way_are_not_followed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
