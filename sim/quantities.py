@@ -18,12 +18,11 @@ TEXT_LIMIT = 100
 """Longest text, in characters, that is read as a quantity."""
 
 _DAY_S = 86400
-_TIME = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": _DAY_S, "day": _DAY_S}
-_FRACTIONS_OF_TIME = {"ns": 9, "us": 6, "ms": 3}
 _SIZES: dict[str, dict[str, int | Fraction]] = {
     "time": {
-        **_TIME, "week": 7 * _DAY_S, "year": 365 * _DAY_S,
-        **{name: Fraction(1, 10**power) for name, power in _FRACTIONS_OF_TIME.items()},
+        "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": 1, "second": 1,
+        "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": _DAY_S, "day": _DAY_S,
+        "week": 7 * _DAY_S, "year": 365 * _DAY_S,
     },
     "data": {
         "B": 1, "byte": 1, "bit": Fraction(1, 8),

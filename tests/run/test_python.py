@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
@@ -123,3 +124,13 @@ def test_run_without_a_folder_writes_nothing(tmp_path, monkeypatch) -> None:  # 
     assert run(loaded(PROMISE), workers=1).folder is None
     assert list(tmp_path.iterdir()) == []
     assert SERVED
+
+
+def test_a_report_in_one_file(tmp_path: Path) -> None:
+    """Goal: a result is saved as a page or a document by the end of the name. Method: both, and a name of neither."""
+    result = run(loaded(PROMISE), workers=1)
+    assert result.save_report(tmp_path / "report.html").read_bytes().startswith(b"<!doctype html>")
+    assert result.save_report(str(tmp_path / "report.pdf")).read_bytes().startswith(b"%PDF-")
+    with pytest.raises(InputError, match=r"write a name in \.html or \.pdf"):
+        result.save_report(tmp_path / "report.doc")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.pdf"]
