@@ -28,6 +28,8 @@ CHIPS_OF_PODS = {"v4": "tpu_v4", "v5p": "tpu_v5p", "tpu7x": "tpu_7x"}
 """Chips of the pods by generation."""
 IMAGE = "us-docker.pkg.dev/cloud-tpu-images/jax-ai-image/tpu:latest"
 """What the containers run, to be replaced: it counts its chips."""
+TPU_PORT = 8471
+"""By which the hosts of a slice meet (GKE's examples of multi-host slices)."""
 COUNT_CHIPS = "import jax; print('chips:', jax.device_count())"
 LONGEST_NAME = 40
 """Letters of a name: those of its pods, which are longer, must have at most 63."""
@@ -90,7 +92,7 @@ def _jobset(wanted: WantedSlices) -> dict[str, Any]:
         "name": "work",
         "image": IMAGE,
         "command": ["python", "-c", COUNT_CHIPS],
-        "ports": [{"containerPort": 8471}],
+        "ports": [{"containerPort": TPU_PORT}],
         "resources": {name: {"google.com/tpu": CHIPS_PER_HOST} for name in ("requests", "limits")},
     }
     pod = {
