@@ -115,8 +115,8 @@ def curve_of_service(
     windows = list(map_tasks(executor, steady_window, [(scenario, task, 1) for task in tasks]))
     points = [(task.rate_per_s, window.measures.tokens_in_time) for task, window in zip(tasks, windows, strict=True)]
     advance(1, f"{service.name}: what a replica serves")
-    tokens = sum(window.measures.tokens_per_s for window in windows)
-    return curve_of(own.capacity_per_s, points, tokens / sum(window.measures.requests_per_s for window in windows))
+    offered = sum(window.measures.offered for window in windows)
+    return curve_of(own.capacity_per_s, points, sum(w.measures.count("offered_tokens") for w in windows) / offered)
 
 
 def money_in_cubes(pod: Pod, fabric: Fabric, prices: PricesSection) -> int:

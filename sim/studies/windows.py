@@ -155,12 +155,12 @@ def _window(
     began_ns, end_ns = service.now_ns, int(requests.arrival_ns[-1])
     service.advance(end_ns)
     window_s = (end_ns - began_ns) * 1e-9
-    tokens, completed = service.tokens_delivered, service.total("completed")
+    tokens, answered = service.tokens_delivered, service.total("answered")
     return SteadyWindow(
         replicas=replicas,
         measures=service.finish(),
         tokens_per_s=tokens / window_s,
-        requests_per_s=completed / window_s,
+        requests_per_s=answered / window_s,
         let_in=task.let_in,
         recorded=requests.first(keep) if keep else None,
         token_ns=_token_times(config, requests, streams) if keep else (),

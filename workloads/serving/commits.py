@@ -93,10 +93,14 @@ def leave_as(s: State, r: int, i: int, t: int, status: int) -> None:
     change_outstanding(s, r, t, -1)
     if common[f.C_CLIENTS]:
         forget_client(s, i)
+    common[f.N_ANSWERED] += int(completed)
+    common[f.N_SENT] += slot[i, f.S_SENT]
     if slot[i, f.S_ARRIVAL] >= common[f.C_MEASURE_FROM]:
         count_leaving(s, status)
         if common[f.C_MEASURES]:
             measure_leaving(s, i, t, completed)
+    else:
+        common[f.N_CARRIED_TIME] += t - common[f.C_MEASURE_FROM]
     row = slot[i, f.S_ID] - common[f.C_RECORD_FROM]
     if 0 <= row < common[f.C_RECORD_ROWS]:
         record = s.record

@@ -111,7 +111,7 @@ class ServiceMeasures:
 
         Offered requests end in exactly one of the first six ways. `attempts` counts what clients sent, of these
         `attempts_rejected` and `attempts_timed_out` ended so; tokens of attempts that were sent again are
-        `discarded_tokens`.
+        `discarded_tokens`. `answered` counts completed requests that came before the window too.
         """
         return self.totals[name]
 
@@ -137,8 +137,8 @@ class ServiceMeasures:
 
     @property
     def requests_per_s(self) -> float:
-        """Requests completed per second of the window."""
-        return _share(self.totals["completed"], self.window_ns) * 1e9
+        """Answers completed per second of the window, those of requests that came before it too."""
+        return _share(self.totals["answered"], self.window_ns) * 1e9
 
     # Latencies, in seconds.
 

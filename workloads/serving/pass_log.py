@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from workloads.serving import fields as f
 from workloads.serving.booking import elapsed_ns, leave_gauges
+from workloads.serving.conservation import NotConservedError
 from workloads.serving.fields import State
 from workloads.serving.queues import SLOT_BITS, SLOT_MASK
 from workloads.serving.service import Service
 
+LOGGED = ("steps", "tokens", "prompt_tokens")
+"""What the kernel counts and the passes must add up to: so must the bytes that are told from them."""
 _elapsed_ns = getattr(elapsed_ns, "py_func", elapsed_ns)
 _leave_gauges = getattr(leave_gauges, "py_func", leave_gauges)
 
@@ -54,16 +57,20 @@ def ended_passes(service: Service, until_ns: int) -> Iterator[EndedPass]:
     The service may be read between two passes, not changed; whoever stops early finds it at the end of the last pass.
     """
     service.advance(service.now_ns)  # the next requests are at hand then
-    seen, before = 0, service.total("steps")
+    padded = bool(service._state.common[f.C_STATIC])  # passes of static batches compute more than prompts have
+    before, seen = {name: service.total(name) for name in LOGGED[: 2 if padded else 3]}, [0, 0, 0]
     while True:
         instant_ns = min(_next_instant_ns(service), until_ns)
         ending = _ending_at(service._state, instant_ns)
         service.advance(instant_ns)
-        seen += len(ending)
-        if service.total("steps") - before != seen:
-            raise RuntimeError(f"{service.total('steps') - before} passes have ended, {seen} were seen")
         if service.config.speculation is not None:
             ending = [_with_drafts(service._state, each) for each in ending]
+        seen[0] += len(ending)
+        seen[1] += sum(each.requests.size for each in ending)
+        seen[2] += sum(each.prompt_tokens for each in ending)
+        for (name, start), told in zip(before.items(), seen, strict=False):
+            if service.total(name) - start != told:
+                raise NotConservedError(f"{name}: {service.total(name) - start:,} and {told:,} seen pass by pass")
         yield from ending
         if instant_ns >= until_ns:
             return

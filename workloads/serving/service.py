@@ -20,6 +20,7 @@ from workloads.requests import Requests
 from workloads.serving import fields as f
 from workloads.serving.batching import Batching, ContinuousBatching
 from workloads.serving.clients import Admission, Clients, check_shares
+from workloads.serving.conservation import require_conserved
 from workloads.serving.drafts import Speculation, speculative_costs
 from workloads.serving.kernel import run_kernel
 from workloads.serving.measures import RequestRecord, ServiceMeasures
@@ -51,7 +52,7 @@ TOTAL_NAMES = (
     "kv_used_token_steps", "kv_reserved_token_steps", "kv_external_token_steps",
     "swaps_out", "swaps_in", "swap_blocks_out", "swap_blocks_in", "swap_ns", "host_full",
     "host_hits", "remote_hits", "pieces_to_host", "pieces_to_remote", "pieces_dropped", "tier_ns",
-    "drafted", "accepted",
+    "drafted", "accepted", "answered", "sent_tokens", "carried_ns",
 )  # fmt: skip
 
 
@@ -162,6 +163,7 @@ class Service:
         self._totals = [0] * f.COMMON_SIZE
         self._blocks: dict[str, tuple[int, NDArray[np.float64]]] = {}
         self._start_ns = 0
+        self._warmup = dict.fromkeys(TOTAL_NAMES, 0)
         self._up = [True] * config.replicas
         self._up_since_ns = [0] * config.replicas
         self._up_ns = 0
@@ -228,6 +230,7 @@ class Service:
         self._state.common[f.C_MEASURE_FROM] = at_ns
         self._state.replica[:, f.R_AREA_AT] = at_ns
         self._state.histogram[:] = 0
+        self._warmup = self._named_totals()
         self._totals = [0] * f.COMMON_SIZE
         self._start_ns = at_ns
         self._up_ns = 0
@@ -237,6 +240,7 @@ class Service:
         """Run to the horizon, censor what is open and return the measures.
 
         Without a horizon: until all requests are done (ValueError when some never can be, for want of a replica).
+        What a run conserves is checked (see `conservation`).
         """
         self.advance(f.FOREVER if horizon_ns is None else horizon_ns)
         replica = self._state.replica
@@ -248,17 +252,16 @@ class Service:
         queues = replica[:, f.R_QUEUE]
         since = np.where(queues > 0, replica[:, f.R_QUEUE_SINCE], horizon_ns)
         never_empty = bool(np.any(since < horizon_ns - window_ns // 10))
-        queue_end = int(queues.sum())
+        queue_end, cut = int(queues.sum()), bool(replica[:, f.R_OUTSTANDING].any())
         run_kernel(self._state, f.V_CLOSE, 0, horizon_ns, 1.0)
         self._drain()
         self._finished = True
         up_ns = self._up_ns + sum(
             horizon_ns - since for is_up, since in zip(self._up, self._up_since_ns, strict=True) if is_up
         )
-        named = dict(zip(TOTAL_NAMES, self._totals[f.SETTINGS :], strict=False))
         ledger, caught = f.N_LEDGER, f.N_CAUGHT_LEDGER
-        return ServiceMeasures(
-            totals=named,
+        measures = ServiceMeasures(
+            totals=self._named_totals(),
             histograms=self._state.histogram.copy(),
             ledger_ns=tuple(self._totals[ledger : ledger + f.LEDGER_SIZE]),
             caught_ledger_ns=tuple(self._totals[caught : caught + f.LEDGER_SIZE]),
@@ -272,6 +275,8 @@ class Service:
             saturated_requests_per_s=self.config.saturated_requests_per_s,
             record=self._record(),
         )
+        require_conserved(measures, self._state, self._warmup, cut=cut)
+        return measures
 
     # What can be read at any time.
 
@@ -295,6 +300,9 @@ class Service:
         return sum(self._up)
 
     # Inside.
+
+    def _named_totals(self) -> dict[str, int]:
+        return dict(zip(TOTAL_NAMES, self._totals[f.SETTINGS :], strict=False))
 
     def _go_to(self, replica: int, at_ns: int) -> None:
         if not 0 <= replica < self.config.replicas:
