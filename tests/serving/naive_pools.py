@@ -32,10 +32,15 @@ class PoolNaive(Naive):
         self.source: dict[int, tuple[Replica, int]] = {}
         """By request: the prefill replica that holds its KV, and how many blocks."""
         self.began: dict[int, int] = {}
-        """By request: when its prompt was admitted; from the hand-over on, how long its prefill took."""
+        """By request: when its prompt was admitted."""
+        self.waited: set[int] = set()
+        """Those handed over that had no place at some boundary since."""
         self.coming: dict[int, list[Request]] = {k: [] for k in range(rules.replicas)}
         self.join_at: dict[int, int] = {}
-        self.link = [0] * rules.replicas
+        self.idle = [[(0, FAR)] for _ in range(rules.replicas)]
+        """By link: when it carries nothing, the last piece before what was taken last and all time after that."""
+        self.carried: list[list[tuple[int, int]]] = [[] for _ in range(rules.replicas)]
+        """By link: from when to when it carried something, piece by piece."""
 
     def number(self, replica: Replica) -> int:
         """Which replica it is."""
@@ -148,7 +153,7 @@ class PoolNaive(Naive):
             request.decoding = False
             self.source[request.index] = (replica, request.blocks)
             request.blocks = 0
-            self.began[request.index] = flight.end - self.began[request.index]
+            self.waited.discard(request.index)
             up = [k for k in range(self.prefills, len(self.replicas)) if self.replicas[k].believed]
             if not up:
                 self.give_up(request, flight.end)
@@ -188,6 +193,7 @@ class PoolNaive(Naive):
         if not replica.blocked or not replica.running:
             replica.blocked = False
             self.begin_transfers(replica, number, t)
+        self.waited |= {request.index for request in replica.queue}
         if replica.running:
             self.start_pass(replica, t, list(replica.running), [])
 
@@ -205,16 +211,36 @@ class PoolNaive(Naive):
                 return
             replica.queue.pop(0)
             request.blocks = blocks
-            source = self.number(self.source[request.index][0])
-            whole = self.per_token * request.kv
-            exposed = max(whole / self.layers, whole - self.began[request.index])
-            taken = max(1, floor(exposed + Fraction(1, 2)))
-            end = max(t, self.link[source], self.link[number]) + taken
-            self.link[source] = self.link[number] = self.join_at[request.index] = end
+            links = (self.number(self.source[request.index][0]), number)
+            self.join_at[request.index] = max(t + 1, self.carry(request, links, t))
             self.coming[number].append(request)
-            self.count["kv_transfers"] += 1
-            self.count["kv_transfer_tokens"] += request.kv
-            self.count["kv_transfer_ns"] += taken
+
+    def carry(self, request: Request, links: tuple[int, int], t: int) -> int:
+        """Idle time of the prefill first, then all else when both links are free; return the end."""
+        whole = floor(self.per_token * request.kv + Fraction(1, 2))
+        last_layer = floor(self.per_token * request.kv / self.layers + Fraction(1, 2))
+        since, until = (t, t) if request.index in self.waited else (self.began[request.index], request.last)
+        pieces = [[(max(a, since), min(b, until)) for a, b in self.idle[k]] for k in links]
+        idle = [sum(max(0, b - a) for a, b in each) for each in pieces]
+        streamed = min(whole - last_layer, *idle)
+        start = max(until, *(self.idle[k][-1][0] for k in links))
+        end = start + whole - streamed
+        for k, each in zip(links, pieces, strict=True):
+            left = streamed
+            for place, (a, b) in enumerate(each):
+                taken = min(left, max(0, b - a))
+                left -= taken
+                if taken:
+                    self.idle[k][place] = (a + taken, self.idle[k][place][1])
+                    self.carried[k].append((a, a + taken))
+            free = self.idle[k].pop()[0]
+            self.idle[k] += [(free, start)] if free < start else []
+            self.idle[k] = [*self.idle[k][-1:], (end, FAR)]
+            self.carried[k].append((start, end))
+        self.count["kv_transfers"] += 1
+        self.count["kv_transfer_tokens"] += request.kv
+        self.count["kv_transfer_ns"] += whole
+        return end
 
     # The machine.
 
@@ -225,7 +251,7 @@ class PoolNaive(Naive):
         if replica.dead:
             return
         super().lose(number, t)
-        self.link[number] = 0
+        self.carried[number] = [(a, min(b, t)) for a, b in self.carried[number] if a < t]
         if number >= self.prefills:
             self.give_up_waiting(replica, t)
             for request in self.coming[number]:
@@ -255,6 +281,12 @@ class PoolNaive(Naive):
             self.coming[k] = [q for q in self.coming[k] if q not in moving]
             if other.queue:
                 self.call(other, t)
+
+    def up(self, number: int, t: int) -> None:
+        """Its link is free from now on."""
+        if self.replicas[number].dead:
+            self.idle[number] = [(t, FAR)]
+        super().up(number, t)
 
     def give_up_waiting(self, replica: Replica, t: int) -> None:
         """KV at the sources of those that wait here is given up."""

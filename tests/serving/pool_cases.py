@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -97,7 +98,16 @@ def run_naive_pools_on(case: Case) -> PoolNaive:
     tell_requests(naive, case)
     if case.config.tiers is not None:
         tell_tiers(rules, case.config.tiers)
-    return run_verbs(naive, case)
+    run_verbs(naive, case)
+    check_links(naive)
+    return naive
+
+
+def check_links(naive: PoolNaive) -> None:
+    """Each link carries one thing at a time: so in any window at most as much as fits into it."""
+    for carried in naive.carried:
+        pieces = sorted(carried)
+        assert all(end <= start for (_, end), (start, _) in pairwise(pieces))
 
 
 def check_pools(service: Service) -> None:

@@ -193,6 +193,8 @@ CLASSES = 8
     R_QUEUE_TOKENS,
     R_BLOCKS,
     R_LINK,
+    R_LINK_FROM,
+    R_LINK_TAKEN,
     R_COMING_HEAD,
     R_COMING_TAIL,
     R_COMING,
@@ -208,7 +210,7 @@ CLASSES = 8
     R_LOWER_REMOTE,
     R_RESERVED,
     R_CLASS_TAIL,
-) = range(54)
+) = range(56)
 R_GAUGE = R_CLASS_TAIL + CLASSES
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""

@@ -136,6 +136,7 @@ def return_replica(s: State, r: int, t: int) -> None:
         clear_replica(s, r, f.IDLE)
         replica[r, f.R_AT] = t
         replica[r, f.R_BELIEVED] = 1
+        replica[r, f.R_LINK] = replica[r, f.R_LINK_FROM] = replica[r, f.R_LINK_TAKEN] = t
         s.pace[r, f.P_SPEED] = s.pace[r, f.P_NEXT_SPEED] = 1.0
         if common[f.C_ROUTER] == f.ROUTE_CENTRAL:
             note_alive(s, t)

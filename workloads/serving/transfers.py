@@ -6,22 +6,31 @@ Replicas 0 to `C_PREFILLS` - 1 compute prompts, the others decode. The rules:
   more is handed over to the decode replica, of those believed up, with the fewest outstanding requests (ties: lowest
   index), and waits there, first come, first served.
 - At a boundary of the decode replica, where slots and blocks last (watermark as at admission), the blocks of its KV are
-  reserved, and the transfer begins when the links of both replicas are free: each has one, used first come, first
-  served. It takes what layer-by-layer streaming leaves exposed: max(last layer, all layers - prefill time), the prefill
-  time being that from admission to the first token. At its end the blocks at the source are free, and the request
-  decodes from the first boundary at or after that instant. Reservation to first decode step is `kv_transfer`.
+  reserved. Its transfer takes the links of both replicas, one each, first come, first served, for D: the bytes of all
+  layers over the bandwidth. Who has a place at the first boundary from the hand-over on has been streamed layer by
+  layer from admission to first token, as far as both links had idle time then; the last layer (D / layers) and what
+  else is left follow when both are free. On idle links that exposes what the design says, max(last layer, D - prefill
+  time). Who had to wait for a place has not been streamed: all of D follows.
+- At the end of the transfer the blocks at the source are free, and the request decodes from the first boundary at or
+  after it (and after that of the reservation). Reservation to first decode step is `kv_transfer`.
 - A decode replica that lacks blocks sends its youngest back to the prefill replicas, in order of arrival, to be
   computed again (prompt and sent tokens). It begins no transfer at that boundary, unless nobody is left to decode.
 - A loss of the source before the end of the transfer, or of the decode replica: the request stays with the dead replica
   until detection, then it returns to the router and is computed again. Blocks at the other end are free at once; times
-  that links were given are kept. Where no decode replica is believed up at the hand-over, the request waits in the
-  router's room until a replica returns.
+  that links were given are kept (a replica that returns has a free one). Where no decode replica is believed up at the
+  hand-over, the request waits in the router's room until a replica returns.
 - All of it happens in order of time, whatever the steps of the kernel: at one instant passes end first (lowest index
   first), then transfers, then come arrivals, then boundaries (lowest index first).
 - Priorities hold in both queues, and the lowest is sent back first; limits at the door are those of prefill replicas.
   A client that is gone leaves its queue, or the links, at once. The queue is not a central one.
 - Prefixes are shared on prefill replicas: a request refers to its pieces there until its blocks are free. What reaches
   a decode replica is all its own.
+
+A link carries one thing at a time, so never more than its bandwidth. (Were it taken for the exposed part alone, what
+hides behind prefills would cost it nothing, and prompts of one pass, or of several replicas, could pass at any rate.)
+It has been taken without a break from `R_LINK_FROM` to `R_LINK`; of the idle time before, the last piece is remembered,
+which is taken up to `R_LINK_TAKEN`. A transfer is streamed in the oldest idle time of each of its links, which need not
+be the same instants at both (our simplification).
 """
 
 from __future__ import annotations
@@ -91,7 +100,6 @@ def hand_over(s: State, r: int, i: int, t: int) -> None:
     slot[i, f.S_SOURCE_BLOCKS] = slot[i, f.S_BLOCKS]
     slot[i, f.S_BLOCKS] = 0
     slot[i, f.S_LAST] = t
-    slot[i, f.S_BEGAN] = t - slot[i, f.S_BEGAN]
     change_outstanding(s, r, t, -1)
     d = choose_decode(s)
     change_outstanding(s, d, t, 1)
@@ -100,8 +108,59 @@ def hand_over(s: State, r: int, i: int, t: int) -> None:
     enqueue_last(s, d, i, t)
     if replica[d, f.R_MODE] == f.DEAD:
         slot[i, f.S_CAUGHT] = 1
-    elif replica[d, f.R_QUEUE_HEAD] == i:
-        reconsider(s, d, t)
+    reconsider(s, d, t)
+    # Until it moves: the boundary at which it must have a place for its KV to have been streamed.
+    slot[i, f.S_JOIN_AT] = replica[d, f.R_END] if replica[d, f.R_MODE] == f.PASS else t
+
+
+@kernel_part
+def idle_before(s: State, r: int, since: int, until: int) -> int:
+    """Of the time from `since` to `until`, what lies in the idle piece that is known before link r was last taken."""
+    replica = s.replica
+    idle: int = min(until, replica[r, f.R_LINK_FROM]) - max(since, replica[r, f.R_LINK_TAKEN])
+    return max(0, idle)
+
+
+@kernel_part
+def idle_time(s: State, r: int, since: int, until: int) -> int:
+    """Time from `since` to `until` in which link r carries nothing."""
+    after: int = until - max(since, s.replica[r, f.R_LINK])
+    return idle_before(s, r, since, until) + max(0, after)
+
+
+@kernel_routine
+def take_link(s: State, r: int, since: int, until: int, streamed: int, start: int, end: int) -> None:
+    """Link r carries KV in the oldest `streamed` ns of its idle time from `since` to `until`, and from start to end."""
+    replica = s.replica
+    free, later = replica[r, f.R_LINK], streamed - idle_before(s, r, since, until)
+    if start > free:
+        replica[r, f.R_LINK_TAKEN] = max(since, free) + later if later > 0 else free
+        replica[r, f.R_LINK_FROM] = start
+    elif streamed > 0:
+        replica[r, f.R_LINK_TAKEN] = max(since, replica[r, f.R_LINK_TAKEN]) + streamed
+    replica[r, f.R_LINK] = end
+
+
+@kernel_routine
+def carry(s: State, source: int, d: int, i: int, t: int) -> int:
+    """Links carry the KV of slot i, which has a place at t, from `source` to replica d; return when it is all there."""
+    slot, common = s.slot, s.common
+    tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
+    whole = int(s.pace[d, f.P_TRANSFER] * tokens + 0.5)
+    last_layer = int(s.pace[d, f.P_LAST_LAYER] * tokens + 0.5)
+    since, until, streamed = t, t, 0
+    if slot[i, f.S_JOIN_AT] == t:
+        since, until = slot[i, f.S_BEGAN], slot[i, f.S_LAST]
+        idle = min(idle_time(s, source, since, until), idle_time(s, d, since, until))
+        streamed = min(whole - last_layer, idle)
+    start = max(until, s.replica[source, f.R_LINK], s.replica[d, f.R_LINK])
+    end: int = start + whole - streamed
+    take_link(s, source, since, until, streamed, start, end)
+    take_link(s, d, since, until, streamed, start, end)
+    common[f.N_TRANSFERS] += 1
+    common[f.N_TRANSFER_TOKENS] += tokens
+    common[f.N_TRANSFER_NS] += whole
+    return max(t + 1, end)
 
 
 @kernel_routine
@@ -113,23 +172,17 @@ def start_transfers(s: State, d: int, t: int, reserved: int) -> int:
     replica, slot, common = s.replica, s.slot, s.common
     while replica[d, f.R_QUEUE] > 0 and replica[d, f.R_RUNNING] + replica[d, f.R_COMING] < common[f.C_MAX_BATCH]:
         i = replica[d, f.R_QUEUE_HEAD]
-        tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
-        blocks = blocks_of(tokens)
+        blocks = blocks_of(slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1)
         spare = replica[d, f.R_FREE] - reserved - blocks
         empty = replica[d, f.R_RUNNING] + replica[d, f.R_COMING] == 0
         if spare < 0 or (not empty and spare < common[f.C_DECODE_WATERMARK]):
             return 1
         pop_queue(s, d)
         book_wait(s, d, i, t)
-        source = slot[i, f.S_SOURCE] - 1
         slot[i, f.S_STATE] = f.MOVING
         slot[i, f.S_BLOCKS] = blocks
         replica[d, f.R_FREE] -= blocks
-        most = s.pace[d, f.P_TRANSFER] * tokens - slot[i, f.S_BEGAN]
-        exposed = max(1, int(max(s.pace[d, f.P_LAST_LAYER] * tokens, most) + 0.5))
-        end = max(t, replica[source, f.R_LINK], replica[d, f.R_LINK]) + exposed
-        replica[source, f.R_LINK] = replica[d, f.R_LINK] = end
-        slot[i, f.S_JOIN_AT] = end
+        slot[i, f.S_JOIN_AT] = carry(s, slot[i, f.S_SOURCE] - 1, d, i, t)
         slot[i, f.S_NEXT] = f.NO_SLOT
         if replica[d, f.R_COMING] == 0:
             replica[d, f.R_COMING_HEAD] = i
@@ -139,9 +192,6 @@ def start_transfers(s: State, d: int, t: int, reserved: int) -> int:
         replica[d, f.R_COMING] += 1
         if replica[d, f.R_MOVING] == f.NO_SLOT:
             replica[d, f.R_MOVING] = i
-        common[f.N_TRANSFERS] += 1
-        common[f.N_TRANSFER_TOKENS] += tokens
-        common[f.N_TRANSFER_NS] += exposed
     return 0
 
 
@@ -217,7 +267,6 @@ def stop_moving(s: State, d: int, i: int, t: int) -> None:
 def lose_source(s: State, r: int, t: int) -> None:
     """Prefill replica r dies at t: so does the KV that it holds for others, waiting or on its way."""
     replica, slot = s.replica, s.slot
-    replica[r, f.R_LINK] = 0
     for d in range(s.common[f.C_PREFILLS], s.common[f.C_REPLICAS]):
         i = replica[d, f.R_QUEUE_HEAD]
         while i != f.NO_SLOT:
@@ -263,7 +312,6 @@ def pop_coming(s: State, d: int) -> int:
 def lose_target(s: State, d: int, t: int) -> None:
     """Decode replica d dies at t: what comes to it, or waits for it with KV at its source, is computed again later."""
     replica, slot = s.replica, s.slot
-    replica[d, f.R_LINK] = 0
     replica[d, f.R_FRESH] = 0
     forget_waiting_sources(s, d, t)
     while replica[d, f.R_COMING] > 0:
