@@ -21,6 +21,7 @@ from workloads.catalogue.model import BYTES_PER_VALUE
 from workloads.collectives import SliceNetwork
 from workloads.costs.asking import replica_on
 from workloads.costs.layouts import Attention, Layout, kv_replication
+from workloads.costs.levels import ladder_of
 from workloads.costs.passes import PassCost, Phase, micro_batches, pass_cost, pass_seconds
 from workloads.costs.replica import ReplicaCosts
 
@@ -29,6 +30,8 @@ CONTEXT_MAX = 100_000_000
 FAULTS_MAX_CHIPS = 4096
 LAYOUT_WORTH_TELLING = 0.02
 """Another layout that saves so much is named."""
+KINDS = ("weights", "kv_read", "kv_written", "activations")
+"""What bytes are of."""
 ROUTES = "wild_first"
 """How slices go round dead links (`opticube topology` compares the methods)."""
 
@@ -172,8 +175,14 @@ def cost_document(question: CostQuestion, replica: ReplicaCosts, stages: int, co
         "mfu": float(cost.mfu),
         "memory_share": memory_share(replica, stages, question.batch, question.context),
         "breakdown_s": {part: float(value) for part, value in cost.breakdown_s.items()},
-        "bytes": {level: {kind: float(value) for kind, value in kinds.items()} for level, kinds in cost.bytes.items()},
+        "bytes": {level: {kind: float(value) for kind, value in kinds.items()} for level, kinds in cost.bytes.items()}
+        | {level: dict.fromkeys(KINDS) for level in _blank_levels(replica, cost)},
     }
+
+
+def _blank_levels(replica: ReplicaCosts, cost: PassCost) -> list[str]:
+    """Memories of the chip whose traffic no source tells (CMEM)."""
+    return [each.name for each in ladder_of(replica) if each.bytes is not None and each.name not in cost.bytes]
 
 
 def fastest_layout(question: CostQuestion, replica: ReplicaCosts, stages: int) -> dict[str, Any]:
@@ -217,11 +226,10 @@ def _print_cost(question: CostQuestion, replica: ReplicaCosts, document: dict[st
     say()
     say_table(("part", "ms", "%"), [(name, round(ms, 4), round(share, 1)) for name, ms, share in parts if ms > 0])
     say()
-    kinds = ("weights", "kv_read", "kv_written", "activations")
     say_table(
-        ("GB, all chips", *kinds),
+        ("GB, all chips", *KINDS),
         [
-            (level, *(round(by[kind] / 1e9, 6) if kind in by else None for kind in kinds))
+            (level, *(None if by.get(kind) is None else round(by[kind] / 1e9, 6) for kind in KINDS))
             for level, by in document["bytes"].items()
         ],
     )

@@ -87,17 +87,47 @@ def nodes(chip: Chip, network: SliceNetwork) -> int:
     return -(-network.chips // chip.node_chips)
 
 
+def network_rate(chip: Chip, chips: int) -> float:
+    """Bytes per second of one chip's share of the network between nodes; InputError where nobody knows it."""
+    if chip.network_bytes_per_s is None:
+        what = f"{chips} x {chip.name} are more than a node of {chip.node_chips}, and its network is unknown"
+        raise refuse("chip", what, f"write at most {chip.node_chips} chips, or give the chip network_bytes_per_s")
+    return chip.network_bytes_per_s
+
+
+def crossing_share(chip: Chip, network: SliceNetwork, all_to_all: bool) -> float:
+    """Share of the bytes that chips take in which comes from other nodes: 0 within one.
+
+    One of n / nodes hops of a ring crosses; of an all-to-all what goes to the n - m of n - 1 others that are not among
+    the m of the own node.
+    """
+    count = nodes(chip, network)
+    if count == 1:
+        return 0.0
+    if not all_to_all:
+        return count / network.chips
+    return 1.0 - sum(own * (own - 1) for own in node_sizes(chip, network)) / (network.chips * (network.chips - 1))
+
+
+def node_sizes(chip: Chip, network: SliceNetwork) -> list[int]:
+    """Chips of the replica in each node: full ones, then what is left."""
+    whole = chip.node_chips or network.chips
+    return [min(whole, network.chips - first) for first in range(0, network.chips, whole)]
+
+
+def sends_between_nodes(chip: Chip, chips: int, stages: int) -> int:
+    """How many of the sends from stage to stage (of `chips` chips each) leave a node: whole stages fill it in turn."""
+    if chip.node_chips is None:
+        return 0
+    return (stages - 1) // max(1, chip.node_chips // chips)
+
+
 def gather_bytes_per_s(chip: Chip, network: SliceNetwork) -> float:
     """Bytes per second that the worst-placed chip can take in from the others, over all axes at once."""
     if chip.interconnect is Interconnect.SWITCH:
         if nodes(chip, network) == 1:
             return chip.link_bytes_per_s
-        if chip.network_bytes_per_s is None or chip.node_chips is None:
-            what = (
-                f"{network.chips} x {chip.name} are more than a node of {chip.node_chips}, and its network is unknown"
-            )
-            raise refuse("chip", what, f"write at most {chip.node_chips} chips, or give the chip network_bytes_per_s")
-        return min(chip.link_bytes_per_s, chip.network_bytes_per_s * chip.node_chips)
+        return min(chip.link_bytes_per_s, network_rate(chip, network.chips) * (chip.node_chips or 1))
     kept = network.ring_kept or (1.0,) * len(network.axes)
     ends = [2.0 if wraps and length > 2 else 1.0 for length, wraps in zip(network.axes, network.wraps, strict=True)]
     alive = [end * share for end, length, share in zip(ends, network.axes, kept, strict=True) if length > 1]
@@ -158,18 +188,19 @@ def all_to_all_terms_s(chip: Chip, network: SliceNetwork, total_bytes: Seconds) 
     """Bandwidth and latency terms of an all-to-all of `total_bytes` over all chips: half cross the middle of each axis.
 
     A ring of k chips among n carries V k / (4 n W), a quarter of its all-gather if k = n; an open axis twice that. The
-    slowest axis binds. Through a switch every chip sends and receives its V / n.
+    slowest axis binds. Through a switch every chip sends V / n^2 to each other one, to those of other nodes through its
+    share of the network; the larger of both times counts.
     """
     chips = network.chips
     total = np.asarray(total_bytes, dtype=np.float64)
     if chips == 1:
         return np.zeros_like(total), 0.0
     if chip.interconnect is Interconnect.SWITCH:
-        rate = chip.link_bytes_per_s
-        if nodes(chip, network) > 1:
-            gather_bytes_per_s(chip, network)  # refuses a chip whose network nobody knows
-            rate = min(rate, chip.network_bytes_per_s or rate)
-        return total * (chips - 1) / chips**2 / rate, latency_s(chip, network)
+        own = node_sizes(chip, network)
+        per_byte = (max(own) - 1) / chip.link_bytes_per_s
+        if len(own) > 1:
+            per_byte = max(per_byte, (chips - min(own)) / network_rate(chip, chips))
+        return total * (per_byte / chips**2), latency_s(chip, network)
     if network.twisted:
         x, y, z = network.axes
         slowest = 1.0 / (chips * all_to_all_bytes_per_s(Shape(x, y, z, True), None, chip.link_bytes_per_s))

@@ -136,12 +136,12 @@ def test_more_bytes_slower_links_or_open_axes_never_help(axes: tuple[int, ...], 
 
 
 def test_a_replica_of_several_nodes_goes_over_their_network() -> None:
-    """Goal: 16 A100s share 200 GB/s per node and add a step between nodes; an unknown network is refused. Method: large
-    and small arrays."""
+    """Goal: 16 A100s share 200 GB/s per node and add a step between nodes; of an all-to-all the half goes there; an
+    unknown network is refused. Method: large and small arrays."""
     two = SliceNetwork((16,), (False,))
     assert one(all_gather_s(A100_80GB, two, np.array([2e11]))) == pytest.approx(15 / 16)
     assert one(all_reduce_s(A100_80GB, two, np.array([8.0]))) == pytest.approx(2 * (3 * 5e-6 + 24e-6))
-    assert one(all_to_all_s(A100_80GB, two, np.array([16e12]))) == pytest.approx(15 / 16 * 1e12 / 25e9)
+    assert one(all_to_all_s(A100_80GB, two, np.array([16e12]))) == pytest.approx(8 / 16 * 1e12 / 25e9)
     with pytest.raises(InputError, match="network is unknown"):
         all_gather_s(RTX_4090, two, np.array([8.0]))
 

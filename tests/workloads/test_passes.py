@@ -21,6 +21,7 @@ from workloads.costs.layouts import Attention, Layout
 from workloads.costs.passes import Phase, latency_hops, micro_batches, pass_cost, pass_seconds
 from workloads.costs.shapes import replica_shape
 from workloads.costs.tables import replica_pass_costs
+from workloads.costs.transfers import Move
 
 SHAPES = {"tpu": "4x4x4", "a100": "8", "h100": "8", "rtx_4090": "1"}
 
@@ -190,14 +191,19 @@ def test_only_touched_experts_are_read() -> None:
 
 
 def test_experts_apart_move_tokens_not_all_reduces() -> None:
-    """Goal: with as many experts as chips the routed block does two all-to-alls. Method: DeepSeek-V3 on 64 v5p,
+    """Goal: with as many experts as chips the routed block does two all-to-alls per layer that has them, the shared
+    expert's pair beside them; the three dense layers have pairs of their own width. Method: DeepSeek-V3 on 64 v5p,
     bytes by hand."""
     replica, _ = replica_on(MODELS["deepseek_v3"], TPU_V5P, "4x4x4")
     assert replica.spread.experts_apart
     moved = replica.transfers(Layout.WEIGHT_STATIONARY_2D, np.array([4096]), prompt=True)
-    routed = [each for each in moved if each.times == 2 * 58]
-    assert len(routed) == 1
+    routed = [each for each in moved if each.move is Move.ALL_TO_ALL]
+    assert [each.times for each in routed] == [2 * 58]
     assert routed[0].total_bytes == pytest.approx(2 * 4096 * 8 * 7168)
+    over_yz = 2 * 4096 / 16
+    for layers, d_ff in ((3, 18432), (58, 2048)):
+        inner = [float(each.total_bytes[0]) for each in moved if each.move is Move.GATHER and each.times == layers]
+        assert inner[-2:] == [over_yz * 2 * d_ff, over_yz * d_ff]
     small, _ = replica_on(MODELS["mixtral_8x7b"], TPU_V5P, "4x4x4")
     assert not small.spread.experts_apart
 

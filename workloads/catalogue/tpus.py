@@ -75,12 +75,12 @@ TPU_V4I = Chip(
     hop_s=1e-6,
     axes=1,
     ring_chips=4,
-    on_chip=(OnChip(name="CMEM", bytes=128 * MIB),),
+    on_chip=(OnChip(name="VMEM", bytes=16 * MIB), OnChip(name="CMEM", bytes=128 * MIB)),
     sources=(
         *_each(f"{_BASE} int8_ops_per_s link_bytes_per_s", Mark.RECALLED, _GENERAL),
         Source("axes", Mark.SECONDARY, "Jouppi et al., ISCA 2021, as quoted: two ICI links"),
         Source("ring_chips", Mark.ASSUMED, "two links per chip close four chips of a board to a ring"),
-        Source("on_chip", Mark.SECONDARY, "Jouppi et al., ISCA 2021, as quoted: CMEM of 128 MiB"),
+        Source("on_chip", Mark.SECONDARY, "Jouppi et al., ISCA 2021, as quoted: 144 MiB, of which CMEM 128"),
         _HOP,
     ),
 )

@@ -7,6 +7,7 @@ from workloads.catalogue.chip import Chip
 from workloads.catalogue.model import Model
 from workloads.catalogue.stack import StackConstants
 from workloads.catalogue.stacks import constants_of
+from workloads.collectives import network_rate, sends_between_nodes
 from workloads.costs.layouts import Attention, bytes_per_value
 from workloads.costs.replica import ReplicaCosts
 from workloads.costs.shapes import replica_shape
@@ -37,4 +38,6 @@ def replica_on(
         kv_value_bytes=bytes_per_value(kv, "--kv"),
         constants=constants or constants_of(chip, stack, model),
     )
+    if sends_between_nodes(chip, network.chips, stages):
+        network_rate(chip, network.chips * stages)  # refuses a chip whose network nobody knows
     return replica, stages

@@ -35,6 +35,11 @@ class AttentionIo:
     heads: int = 1
     value_bytes: float = 2.0
 
+    @property
+    def strip_bytes(self) -> float:
+        """N x d values of all heads, such as all keys."""
+        return self.heads * self.value_bytes * self.tokens * self.head_dim
+
     def naive_bytes(self, *, training: bool = False) -> float:
         """Scores through HBM."""
         square, strip = float(self.tokens) ** 2, float(self.tokens) * self.head_dim

@@ -63,17 +63,20 @@ def kv_replication(model: Model, chips: int, attention: Attention) -> float:
     return max(1.0, chips / model.kv_shards) if attention is Attention.HEADS else 1.0
 
 
-def block_widths(model: Model) -> tuple[tuple[int, int], ...]:
+def block_widths(model: Model, d_ff: int | None = None) -> tuple[tuple[int, int], ...]:
     """(outgoing, returning) inner widths of each pair of collectives of a layer: one pair if parallel, else two.
 
-    Of a mixture of experts: the width that one token meets, shared and chosen experts together.
+    `d_ff`: inner width of the feed-forward block, 0 where none takes part. Left out it is the width that one token
+    meets: of a mixture of experts, shared and chosen ones together.
     """
     attention = (model.query_width + model.kv_width, model.attention_out_width)
-    d_ff = model.d_ff if model.experts is None else (model.experts.active + model.experts.shared) * model.experts.d_ff
+    if d_ff is None:
+        experts = model.experts
+        d_ff = model.d_ff if experts is None else (experts.active + experts.shared) * experts.d_ff
     ffn = ((2 if model.gated else 1) * d_ff, d_ff)
     if model.parallel_block:
         return ((attention[0] + ffn[0], attention[1] + ffn[1]),)
-    return attention, ffn
+    return (attention, ffn) if d_ff else (attention,)
 
 
 def split_network(network: SliceNetwork, x_axes: tuple[int, ...]) -> tuple[SliceNetwork, SliceNetwork]:

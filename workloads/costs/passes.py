@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workloads.catalogue.model import BF16_BYTES, Part
-from workloads.collectives import nodes
+from workloads.collectives import network_rate, sends_between_nodes
 from workloads.costs.layouts import Layout
 from workloads.costs.replica import PassPart, ReplicaCosts, Tokens
 from workloads.costs.traffic import Bytes, times, traffic_of_pass
@@ -88,7 +88,8 @@ def pass_cost(
     idle = _pass_cost(whole, phase, padded, context, layout, stages)
     own = _pass_cost(whole, phase, batch, context, layout, stages)
     working = np.asarray(batch) / padded
-    by_prompt = replace(idle, lower_bound_s=own.lower_bound_s, mfu=idle.mfu * working, bytes=own.bytes)
+    least = np.minimum(own.lower_bound_s, idle.lower_bound_s)  # stages may cut the two into other micro-batches
+    by_prompt = replace(idle, lower_bound_s=least, mfu=idle.mfu * working, bytes=own.bytes)
     return _either(by_prompt.seconds < found.seconds, by_prompt, found)
 
 
@@ -204,7 +205,7 @@ def _parts(
     parts["kv_read"] = zero if prompt else reads * micro.passes
     pairs = sequences * prompt_pairs(replica, length) * micro.passes
     parts["attention"] = replica.prefill_pair_s() * pairs if prompt else zero
-    parts["sends"] = _send_s(replica, phase, sequences, length, stages) * (micro.parts + stages - 2)
+    parts["sends"] = _sends_s(replica, phase, micro, length, stages)
     return parts
 
 
@@ -230,6 +231,7 @@ def _bounds(
     else:
         read_tokens = sequences * attended_tokens(replica, length)
         memory = memory + replica.kv_bytes_per_chip(tokens) * read_tokens / chip.hbm_bytes_per_s
+        compute = compute + replica.decode_pair_s(tokens) * read_tokens
     transfers = replica.transfers(layout, tokens, prompt=prompt)
     wire = compute * 0.0 + sum(each.bandwidth_s(chip) for each in transfers)
     hops_s = max((each.floor_s(chip) for each in transfers), default=0.0)
@@ -267,22 +269,21 @@ def prompt_pairs(replica: ReplicaCosts, length: Tokens) -> Floats:
     return np.asarray((1.0 - local) * pairs + local * (width * (width + 1) / 2 + (whole - width) * width))
 
 
-def _send_s(replica: ReplicaCosts, phase: Phase, sequences: Tokens, length: Tokens, stages: int) -> Floats:
-    """Seconds of sending one micro-batch's activations to the next stage, each chip its share."""
+def _sends_s(replica: ReplicaCosts, phase: Phase, micro: MicroBatches, length: Tokens, stages: int) -> Floats:
+    """Seconds of sends between stages, each chip its share: of one micro-batch all, of each more the slowest."""
+    sequences = micro.sequences
     if stages == 1:
         return np.zeros(sequences.shape)
     tokens = np.asarray(sequences * length if phase is Phase.PREFILL else sequences, dtype=np.float64)
     chip, share = replica.chip, BF16_BYTES * tokens * replica.model.d_model / replica.chips
-    if stages_share_a_node(replica, stages) or chip.network_bytes_per_s is None:
-        return np.asarray(share / (chip.link_bytes_per_s * replica.constants.network_efficiency) + chip.hop_s)
-    rate = chip.network_bytes_per_s * replica.constants.network_efficiency
-    return np.asarray(share / rate + (chip.network_hop_s or chip.hop_s))
-
-
-def stages_share_a_node(replica: ReplicaCosts, stages: int) -> bool:
-    """Whether all stages lie behind one switch."""
-    node = replica.chip.node_chips
-    return node is None or replica.chips * stages <= node
+    crossing = sends_between_nodes(replica.chip, replica.chips, stages)
+    near = share / (chip.link_bytes_per_s * replica.constants.network_efficiency) + chip.hop_s
+    if not crossing:
+        return np.asarray(near * (micro.parts + stages - 2))
+    rate = network_rate(chip, replica.chips * stages) * replica.constants.network_efficiency
+    far = share / rate + (chip.network_hop_s or chip.hop_s)
+    slowest = far if crossing == stages - 1 else np.maximum(near, far)
+    return np.asarray(crossing * far + (stages - 1 - crossing) * near + (micro.parts - 1) * slowest)
 
 
 def _bytes(
@@ -295,11 +296,12 @@ def _bytes(
     found = times(one, micro.parts.astype(np.float64))
     if stages > 1:
         tokens = micro.sequences * micro.parts * (length if prompt else 1)
-        near = stages_share_a_node(replica, stages)
-        level = "nvlink" if near and nodes(replica.chip, replica.network) == 1 else "network"
-        sent = BF16_BYTES * tokens * replica.model.d_model * float(stages - 1)
-        kinds = found.setdefault(level, {})
-        kinds["activations"] = kinds.get("activations", np.zeros(tokens.shape)) + sent
+        sent, crossing = (
+            BF16_BYTES * tokens * replica.model.d_model,
+            sends_between_nodes(replica.chip, replica.chips, stages),
+        )
+        for level, sends in (("nvlink", stages - 1 - crossing), ("network", crossing)):
+            found[level]["activations"] = found[level]["activations"] + sent * float(sends)
     return found
 
 

@@ -145,10 +145,7 @@ class ReplicaCosts:
 
     def read_bytes(self, matrix: Matrix, tokens: Tokens) -> Floats:
         """Bytes of one matrix that all chips read together, each weight once."""
-        touched = np.ones(np.shape(tokens))
-        if matrix.copies > 1:
-            touched = 1.0 - (1.0 - matrix.used / matrix.copies) ** tokens.astype(np.float64)
-        return matrix.parameters * self.weight_value_bytes * touched
+        return matrix.parameters * self.weight_value_bytes * touched_share(matrix, tokens)
 
     def read_s(self, matrix: Matrix, tokens: Tokens) -> Floats:
         """Seconds of reading one matrix at the full rate of memory."""
@@ -214,14 +211,31 @@ class ReplicaCosts:
             return 1.0
         return self.model.padded_heads / self.model.kv_heads
 
+    def decode_pair_s(self, batch: Tokens) -> Floats:
+        """Seconds of a query's arithmetic on one context token at the peak, in a decode of `batch` sequences.
+
+        Spread over chips as the cache is; sharded by heads, each chip has query heads of its own.
+        """
+        flops = self.model.attention_flops_per_pair(decode=True)
+        if self.attention is Attention.HEADS:
+            share = np.full(np.shape(batch), 1.0 / min(self.chips, self.model.padded_heads))
+        else:
+            share = self.kv_bytes_per_chip(batch) / self.model.kv_bytes_per_token(self.kv_value_bytes)
+        return np.asarray(share * (flops / self.chip.peak_flops_per_s))
+
     def kv_read_s_per_token(self, batch: Tokens) -> Floats:
-        """Seconds per context token read by a decode of `batch` sequences: from HBM, or from L2 where that binds."""
+        """Seconds per context token that a decode of `batch` sequences reads: from HBM, from L2 where that binds.
+
+        Or of the arithmetic on it at the share of matrix products, where that takes longer: all heads of latent
+        attention share one vector, which is 242 FLOP per byte in DeepSeek-V3. (README of deepseek-ai/FlashMLA: such a
+        decode is bound by arithmetic, and reaches 660 of the 989 TFLOP/s of an H800.)
+        """
         held = self.kv_bytes_per_chip(batch) / self.constants.kv_efficiency
         seconds = held / self.chip.hbm_bytes_per_s
         last = self.chip.on_chip[-1] if self.chip.on_chip else None
         if self.kv_reads_per_value > 1.0 and last is not None and last.bytes_per_s is not None:
             seconds = np.maximum(seconds, held * self.kv_reads_per_value / last.bytes_per_s)
-        return np.asarray(seconds)
+        return np.maximum(seconds, self.decode_pair_s(batch) / self.constants.matmul_efficiency)
 
     def prefill_pair_s(self) -> float:
         """Seconds per causal (query, key) pair: 4 H h L FLOPs at the stack's share of the peak, over all chips.
@@ -258,6 +272,19 @@ class ReplicaCosts:
         if not self.constants.tiled_attention:
             return float(prompt_tokens) ** 2
         return prompt_tokens * (prompt_tokens + 1) / 2
+
+
+def touched_share(matrix: Matrix, tokens: Tokens) -> Floats:
+    """Share of a matrix's copies that some of `tokens` tokens chose, evenly: 1 - (1 - used / copies)^tokens."""
+    if matrix.copies == 1:
+        return np.ones(np.shape(tokens))
+    return np.asarray(1.0 - (1.0 - matrix.used / matrix.copies) ** tokens.astype(np.float64))
+
+
+def rows_of_a_copy(matrix: Matrix, tokens: Tokens) -> Floats:
+    """Tokens that a copy of a matrix is multiplied with on the mean, if it was chosen at all."""
+    chosen = matrix.copies * touched_share(matrix, np.maximum(tokens, 1))
+    return np.asarray(matrix.used * tokens.astype(np.float64) / chosen)
 
 
 def knee_split(compute: Floats, weights: Floats, knee: float) -> tuple[Floats, Floats]:

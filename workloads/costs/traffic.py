@@ -2,9 +2,11 @@
 
 * HBM: weights once per pass; reads of the cache (replicated ones too); what is written to it; activations in and out of
   each product, of the stack's own kernels, and of attention over prompts (naive or tiled).
-* Links: what each chip takes in of every collective. Beyond one node, one hop of a ring in n / nodes crosses.
-* The memory next to the arithmetic (SM, VMEM): operands of products in tiles of 128, the cache once per query head of a
-  group where the stack reads it so. A last level (L2): all of HBM's traffic, and those repeated reads.
+* Links: what each chip takes in of every collective. Beyond one node, one hop of a ring in n / nodes crosses, and of an
+  all-to-all what goes to chips of other nodes.
+* The memory next to the arithmetic (SM, VMEM): operands of products in tiles of 128, each weight once per tile of the
+  rows that its chip multiplies with it, and all else that HBM gives or takes; the cache once per query head of a group
+  where the stack reads it so. A last level (L2): all of HBM's traffic, and those repeated reads.
 * CMEM (TPU v4): nothing is said. It is no cache: the compiler chooses what to put there and when, and no source tells
   what it chooses for these passes, nor the rate. Between nothing and all of HBM's traffic goes through it.
 * Host link: token numbers, four bytes each, in and out.
@@ -18,11 +20,11 @@ import numpy as np
 
 from workloads.catalogue.chip import Interconnect
 from workloads.catalogue.model import BF16_BYTES, Part
-from workloads.collectives import nodes
+from workloads.collectives import crossing_share
 from workloads.costs.attention_io import AttentionIo
 from workloads.costs.layouts import Layout
-from workloads.costs.replica import ReplicaCosts, Tokens
-from workloads.costs.transfers import Carries, Floats
+from workloads.costs.replica import ReplicaCosts, Tokens, rows_of_a_copy
+from workloads.costs.transfers import Carries, Floats, Move
 
 Kinds = dict[str, Floats]
 Bytes = dict[str, Kinds]
@@ -81,17 +83,20 @@ def traffic_of_work(replica: ReplicaCosts, layout: Layout, work: Work, *, prompt
         "kv_written": written,
         "activations": replica.chips * replica.elementwise_bytes(layout, tokens) + work.attention_bytes,
     }
-    near: Kinds = {name: np.zeros(tokens.shape) for name in ("weights", "activations")}
+    near: Kinds = {"weights": np.zeros(tokens.shape), "activations": hbm["activations"]}
     outer, inner = replica.shares(layout)
+    copies = replica.copies(layout)
     for matrix in replica.model.matrices:
-        rows = np.asarray((work.logits if matrix.part is Part.EMBEDDING else tokens), dtype=np.float64)
-        hbm["weights"] = hbm["weights"] + replica.read_bytes(matrix, rows.astype(np.int64))
+        rows = work.logits if matrix.part is Part.EMBEDDING else tokens
+        read, tall = replica.read_bytes(matrix, rows), np.ceil(rows_of_a_copy(matrix, rows) / copies / TILE)
+        hbm["weights"] = hbm["weights"] + read
+        near["weights"] = near["weights"] + read * copies * np.maximum(tall, 1.0)
         into, out = (outer, inner) if matrix.outgoing else (inner, outer)
-        wide = matrix.rows * replica.chips / into + matrix.columns * replica.chips / out
-        hbm["activations"] = hbm["activations"] + BF16_BYTES * matrix.layers * matrix.used * rows * wide
-        near["weights"] = near["weights"] + matrix.active_parameters * replica.weight_value_bytes * np.ceil(rows / TILE)
-        tiles = matrix.layers * matrix.used * matrix.rows * np.ceil(matrix.columns / TILE)
-        near["activations"] = near["activations"] + BF16_BYTES * rows * tiles
+        values = BF16_BYTES * replica.chips * matrix.layers * matrix.used * rows.astype(np.float64)
+        taken, given = values * (matrix.rows / into), values * (matrix.columns / out)
+        hbm["activations"] = hbm["activations"] + taken + given
+        wide = np.ceil(matrix.columns * copies / out / TILE)
+        near["activations"] = near["activations"] + taken * wide + given
     repeated = held * work.near_reads
     found: Bytes = {"hbm": hbm, **_links(replica, layout, tokens, prompt=prompt)}
     levels = replica.chip.on_chip
@@ -104,31 +109,35 @@ def traffic_of_work(replica: ReplicaCosts, layout: Layout, work: Work, *, prompt
 
 
 def prompt_attention_bytes(replica: ReplicaCosts, sequences: Tokens, length: Tokens) -> Floats:
-    """Bytes of attention over prompts beside the cache: tiled by the on-chip size, or scores through HBM."""
+    """Bytes of attention over prompts beside the cache: tiled by the on-chip size, or scores through HBM.
+
+    Keys and values count as reads of the cache, not here, but those that latent attention makes out of it do.
+    """
     model, constants = replica.model, replica.constants
+    of_cache = 2 if model.latent is None else 0
     each = np.empty(length.shape)
     for index, tokens in np.ndenumerate(length):
         io = AttentionIo(tokens=int(tokens), head_dim=model.query_width // model.padded_heads)
         if not constants.tiled_attention:
-            each[index] = io.naive_bytes()
+            moved = io.naive_bytes()
         elif replica.chip.nearest is None:
-            each[index] = 4 * BF16_BYTES * tokens * io.head_dim
+            moved = 4 * io.strip_bytes
         else:
-            each[index] = io.tiled_bytes(replica.chip)
+            moved = io.tiled_bytes(replica.chip)
+        each[index] = moved - of_cache * io.strip_bytes
     return each * sequences * model.padded_heads * model.layers
 
 
 def _links(replica: ReplicaCosts, layout: Layout, tokens: Tokens, *, prompt: bool) -> Bytes:
     """What chips take in over links, and over the network where a replica has several nodes."""
-    chip, network = replica.chip, replica.network
-    moved: Kinds = {carries.value: np.zeros(tokens.shape) for carries in Carries}
+    chip = replica.chip
+    inside: Kinds = {carries.value: np.zeros(tokens.shape) for carries in Carries}
+    outside = dict(inside)
     for each in replica.transfers(layout, tokens, prompt=prompt):
-        moved[each.carries.value] = moved[each.carries.value] + each.bytes_per_chip * replica.chips
+        kind, moved = each.carries.value, each.bytes_per_chip * replica.chips
+        crossing = crossing_share(chip, each.network, each.move is Move.ALL_TO_ALL)
+        inside[kind] = inside[kind] + moved * (1.0 - crossing)
+        outside[kind] = outside[kind] + moved * crossing
     if chip.interconnect is Interconnect.TORUS:
-        return {"ici": moved, "network": {"activations": np.zeros(tokens.shape)}}
-    count = nodes(chip, network)
-    crossing = count / replica.chips if count > 1 else 0.0
-    return {
-        "nvlink": {kind: value * (1.0 - crossing) for kind, value in moved.items()},
-        "network": {kind: value * crossing for kind, value in moved.items()},
-    }
+        return {"ici": inside, "network": {"activations": np.zeros(tokens.shape)}}
+    return {"nvlink": inside, "network": outside}

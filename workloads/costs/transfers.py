@@ -104,9 +104,9 @@ class Spread:
             return self._gathered(layout, tokens)
         x_axes = self.x_axes if layout is Layout.WEIGHT_STATIONARY_2D else ()
         over_x, over_yz = split_network(self.network, x_axes)
-        activations, layers = BF16_BYTES * tokens.astype(np.float64), self.model.layers
+        activations = BF16_BYTES * tokens.astype(np.float64)
         found: list[Transfer] = []
-        for outgoing, returning in self._pairs():
+        for layers, (outgoing, returning) in self._pairs():
             width = activations * (self.model.d_model / over_x.chips)
             found.append(Transfer(move=Move.GATHER, network=over_yz, total_bytes=width, times=2.0 * layers))
             for inner in (outgoing, returning):
@@ -114,15 +114,16 @@ class Spread:
                 found.append(Transfer(move=Move.GATHER, network=over_x, total_bytes=split, times=layers))
         return found + self._expert_transfers(tokens)
 
-    def _pairs(self) -> tuple[tuple[int, int], ...]:
-        """The pairs of collectives of a layer; experts on chips of their own leave shared ones only, if any."""
-        pairs, experts = block_widths(self.model), self.model.experts
+    def _pairs(self) -> list[tuple[int, tuple[int, int]]]:
+        """Pairs of collectives, each with the layers that have it; of experts on chips of their own the shared ones."""
+        experts = self.model.experts
         if not self.experts_apart or experts is None:
-            return pairs
-        if not experts.shared:
-            return pairs[:1]
-        shared = experts.shared * experts.d_ff
-        return (*pairs[:-1], ((2 if self.model.gated else 1) * shared, shared))
+            return [(self.model.layers, pair) for pair in block_widths(self.model)]
+        mixed = block_widths(self.model, experts.shared * experts.d_ff)
+        found = [(self.model.layers - experts.dense_layers, pair) for pair in mixed]
+        if experts.dense_layers:
+            found += [(experts.dense_layers, pair) for pair in block_widths(self.model, self.model.d_ff)]
+        return found
 
     def _expert_transfers(self, tokens: NDArray[np.int64]) -> list[Transfer]:
         experts = self.model.experts
