@@ -20,7 +20,7 @@ from workloads.catalogue.chip import Chip, Interconnect
 from workloads.catalogue.model import BYTES_PER_VALUE
 from workloads.collectives import SliceNetwork
 from workloads.costs.asking import replica_on
-from workloads.costs.layouts import Attention, Layout, kv_replication
+from workloads.costs.layouts import Attention, Layout
 from workloads.costs.levels import ladder_of
 from workloads.costs.passes import PassCost, Phase, micro_batches, pass_cost, pass_seconds
 from workloads.costs.replica import ReplicaCosts
@@ -145,11 +145,10 @@ def network_under_faults(chip: Chip, network: SliceNetwork, faults: Sequence[str
 
 
 def memory_share(replica: ReplicaCosts, stages: int, batch: int, context: int) -> float:
-    """Share of all HBM that weights and the cache of the batch fill; above 1 they do not fit."""
-    model, attention = replica.model, replica.attention
-    held = model.kv_bytes_per_token(replica.kv_value_bytes) * kv_replication(model, replica.chips, attention)
-    needed = model.weight_bytes(replica.weight_value_bytes) + held * batch * context
-    return needed / (replica.chip.hbm_bytes * replica.chips * stages)
+    """Share of HBM that weights and the cache of the batch fill, on the busiest chip; above 1 they do not fit."""
+    held = float(replica.kv_bytes_per_chip(np.array([batch]))[0]) * batch * context / stages
+    weights = replica.model.weight_bytes(replica.weight_value_bytes) / (replica.chips * stages)
+    return (weights + held) / replica.chip.hbm_bytes
 
 
 def cost_document(question: CostQuestion, replica: ReplicaCosts, stages: int, cost: PassCost) -> dict[str, Any]:

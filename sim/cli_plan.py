@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from topology.errors import Fault, InputError, refuse
 from topology.units import Unit
 from workloads.catalogue.model import BYTES_PER_VALUE
 from workloads.costs.asking import replica_on
+from workloads.costs.layouts import Attention
 from workloads.costs.passes import Phase
 from workloads.costs.replica import ReplicaCosts
 from workloads.planning import Choice, Workload, choices, front, maximum_context, smallest_shape
@@ -57,13 +58,14 @@ def plan_command(question: PlanQuestion, as_json: bool) -> int:
         weights=question.weights,
         kv=question.kv,
     )
-    smallest = smallest_shape(model, chip, workload)
+    smallest = smallest_shape(model, chip, workload, attention=Attention.CONTEXT)  # which spreads it evenly, always
     if smallest is None:
         what = f"no slice of {chip.name} that is looked at holds {model.name} and one request"
         raise refuse("MODEL", what, "write a smaller model, shorter requests, or `--weights int8`")
     chips_limit = float(question.limit_chips) if question.limit_chips is not None else np.inf
     fronts = {phase: front(choices(model, chip, workload, phase), limits[phase], chips_limit) for phase in Phase}
     replica, stages = replica_on(model, chip, smallest, weights=question.weights, kv=question.kv)
+    even = replace(replica, attention=Attention.CONTEXT)
     document = {
         "model": model.key,
         "chip": chip.key,
@@ -73,7 +75,7 @@ def plan_command(question: PlanQuestion, as_json: bool) -> int:
         "kv": question.kv,
         "smallest_slice": smallest,
         "smallest_slice_chips": replica.chips * stages,
-        "maximum_context": {str(batch): int(maximum_context(replica, batch, stages)) for batch in (1, 8, 64, 512)},
+        "maximum_context": {str(batch): int(maximum_context(even, batch, stages)) for batch in (1, 8, 64, 512)},
         "fronts": {phase.value: [asdict(each) for each in fronts[phase]] for phase in Phase},
     }
     if question.picture is not None:
@@ -134,7 +136,7 @@ def _print_plan(model: str, chip: str, document: dict[str, Any], fronts: dict[Ph
         f"smallest slice that fits is {document['smallest_slice']} ({document['smallest_slice_chips']:,} chips)"
     )
     held = ", ".join(f"{tokens:,} at batch {batch}" for batch, tokens in document["maximum_context"].items())
-    say(f"It holds at most so many tokens per sequence: {held}.")
+    say(f"It holds at most so many tokens per sequence, with the cache split by context: {held}.")
     words = {Phase.PREFILL: "Prefill: seconds for all prompts of a batch", Phase.DECODE: "Decode: seconds per step"}
     for phase, rows in fronts.items():
         say()

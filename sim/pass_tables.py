@@ -62,7 +62,7 @@ PASSES = TableSpec(
         Column("fits", DType.BOOL, "", "weights and the cache of the batch fit; where not, what follows is blank"),
         Column("parameters", DType.FLOAT, "", "parameters of the model"),
         Column("kv_bytes_per_token", DType.FLOAT, "bytes", "keys and values of one token, all layers, held once"),
-        Column("maximum_context_tokens", DType.INT_OR_NONE, "tokens", "longest context, the cache spread evenly"),
+        Column("maximum_context_tokens", DType.INT_OR_NONE, "tokens", "longest context that the busiest chip holds"),
         Column("kv_overtakes_tokens", DType.FLOAT, "tokens", "context from which a step reads more cache than weights"),
         Column("step_s", DType.FLOAT, "s", "one decode step: time per token of each sequence"),
         Column("compute_and_weights_s", DType.FLOAT, "s", "of it arithmetic and reading weights"),

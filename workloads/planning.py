@@ -47,14 +47,18 @@ def maximum_context(
     replica: ReplicaCosts, batch: int, stages: int = 1, *, cache_share: float | None = None,
     settings: MemorySettings = DEFAULT_SETTINGS,
 ) -> float:  # fmt: skip
-    """Tokens that each of `batch` sequences can hold: in `cache_share` of all memory, or in what weights leave."""
+    """Tokens that each of `batch` sequences can hold: in `cache_share` of all memory, or in what weights leave.
+
+    Chips hold what they read: sharded by batch, one sequence lies on one chip, whatever the others have left.
+    """
     hbm_bytes = replica.chip.hbm_bytes * replica.chips * stages
     if cache_share is not None:
         room = cache_share * hbm_bytes
     else:
         weights = replica.model.weight_bytes(replica.weight_value_bytes)
         room = (settings.utilisation - settings.activation_reserve) * hbm_bytes - weights
-    return max(0.0, room / (batch * cache_bytes_per_token(replica)))
+    on_busiest = float(replica.kv_bytes_per_chip(np.array([batch]))[0])
+    return max(0.0, room / (batch * replica.chips * on_busiest))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sim.cli import command_status
+from sim.cli_cost import memory_share
 from sim.report.plan_pictures import plan_picture
 from workloads.catalogue.chips import CHIPS
 from workloads.catalogue.gpus import A100_80GB, RTX_4090
@@ -145,3 +146,36 @@ def test_the_picture_shows_the_fronts(tmp_path: Path) -> None:
     for name in ("plan.png", "plan.svg"):
         assert command_status([*PLAN, "--picture", str(tmp_path / name), "--json"]) == 0
         assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("attention", "batch", "chips_that_hold"),
+    [
+        (Attention.HEADS, 1, 1), (Attention.BATCH, 1, 1), (Attention.BATCH, 16, 16), (Attention.BATCH, 128, 64),
+        (Attention.HEADS_X_BATCH, 4, 4), (Attention.CONTEXT, 1, 64),
+    ],
+)  # fmt: skip
+def test_chips_hold_what_they_read(attention: Attention, batch: int, chips_that_hold: int) -> None:
+    """Goal: a sequence whose cache is on one chip is no longer than one chip holds, however many stand beside it.
+    Method: PaLM 540B (one head of K and V) on 64 chips, by hand: memory that weights leave, by the chips that share a
+    cache; the command `cost` tells the same limit, and `plan` takes no way that is past it."""
+    replica, _ = replica_on(PALM_540B, TPU_V4, "4x4x4", attention=attention)
+    room = 0.85 * 64 * 32 * 2**30 - PALM_540B.weight_bytes()
+    longest = maximum_context(replica, batch)
+    assert longest == pytest.approx(room * chips_that_hold / 64 / (batch * 120_832))
+    full = (64 * 32 * 2**30 - PALM_540B.weight_bytes()) * chips_that_hold / 64 / (batch * 120_832)
+    assert memory_share(replica, 1, batch, int(full)) == pytest.approx(1.0, rel=1e-4)
+    found = choices(PALM_540B, TPU_V4, Workload(input_tokens=int(longest) + 1, output_tokens=1), Phase.DECODE)
+    assert not any((each.shape, each.attention, each.batch) == ("4x4x4", attention, batch) for each in found)
+
+
+def test_a_plan_tells_contexts_of_an_even_split(capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what a slice holds at most, split by context. Method: DeepSeek-V3, whose latent vectors have no heads to be
+    split by, on eight H200s: all memory that weights leave, for one sequence too."""
+    line = ["plan", "deepseek_v3", "h200", "--input", "512", "--output", "64", "--weights", "fp8", "--json"]
+    assert command_status(line) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["smallest_slice"] == "8"
+    room = 0.85 * 8 * 141e9 - 671e9
+    assert document["maximum_context"]["1"] == int(room / 70_272)
+    assert document["maximum_context"]["64"] == int(room / 70_272 / 64)
