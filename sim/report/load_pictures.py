@@ -181,4 +181,12 @@ def _legend(axes: Axes, table: pd.DataFrame) -> None:
     figure = axes.get_figure(root=True)
     assert figure is not None
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=min(len(labels), 3 if len(labels) > 3 else 6))
+    columns = min(len(labels), 3)
+    order = [place for column in range(columns) for place in range(column, len(labels), columns)]
+    # a legend is filled column by column, and read row by row
+    figure.legend(
+        [handles[place] for place in order],
+        [labels[place] for place in order],
+        loc="outside upper left",
+        ncols=columns,
+    )

@@ -13,7 +13,7 @@ import pytest
 
 from sim.streams import Streams
 from tests.serving.draft_cases import check_ahead, draw_draft_case
-from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
+from tests.serving.test_exactness import check_cuts, check_workload, compiled_digests, uncompiled_digests
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
 from workloads.serving.batching import StaticBatching
@@ -30,6 +30,7 @@ check_seed = partial(
 
 def check_totals(totals: Counter[str], workloads: int) -> None:
     """Much was drafted and accepted, under evictions and losses."""
+    check_cuts(totals, workloads)
     assert totals["drafted"] > totals["accepted"] >= 50 * workloads
     assert totals["evictions"] >= workloads
     assert totals["losses"] >= workloads

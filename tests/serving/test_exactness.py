@@ -157,6 +157,12 @@ def check_workload(
                 assert macro.count(name) == naive.count[name], name
 
 
+def check_cuts(totals: Counter[str], workloads: int) -> None:
+    """Requests were cut: by losses at least one a workload, by the horizon at least two."""
+    assert totals["caught"] >= workloads
+    assert totals["unfinished"] >= 2 * workloads
+
+
 def test_macro_single_looked_at_and_reference_agree() -> None:
     """Goal: macro steps change nothing. Method: random workloads with evictions, losses and slowdowns are run in macro
     steps, in single steps, looked at 40 times, and by the naive reference; every integer must agree."""
@@ -167,6 +173,7 @@ def test_macro_single_looked_at_and_reference_agree() -> None:
     assert totals["losses"] >= FAST
     assert totals["completed"] > 10 * FAST
     assert totals["refused"] > 0
+    check_cuts(totals, FAST)
 
 
 @pytest.mark.slow
@@ -177,6 +184,7 @@ def test_a_thousand_workloads_agree() -> None:
         check_workload(seed, totals)
     assert totals["evictions"] >= 1000
     assert totals["losses"] >= 500
+    check_cuts(totals, ALL)
 
 
 def uncompiled_digests(first: int, last: int, before: str = "", draw: str = "draw_case") -> list[str]:

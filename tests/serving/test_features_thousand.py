@@ -10,7 +10,8 @@ import pytest
 from tests.serving import test_drafts, test_pools, test_sessions, test_swap, test_tiers
 from tests.serving.cases import Case
 from tests.serving.pool_cases import draw_clients_pool_case, draw_prefix_pool_case
-from tests.serving.test_exactness import ALL
+from tests.serving.session_cases import draw_session_case
+from tests.serving.test_exactness import ALL, check_cuts, compiled_digests, uncompiled_digests
 
 pytestmark = pytest.mark.slow
 
@@ -48,5 +49,14 @@ def test_pools_agree_on_a_thousand_workloads(draw: Callable[..., Case], counts: 
     totals: Counter[str] = Counter()
     for seed in range(ALL):
         test_pools.check_seed(seed, totals, draw=draw, wholes=(seed // 40 % 2 == 0,))
+    check_cuts(totals, ALL)
     for name in counts:
         assert totals[name] >= ALL // 2, name
+
+
+def test_plain_python_agrees_on_a_thousand_workloads_of_all_kinds() -> None:
+    """Goal: compiled and plain Python kernels give the same bits, whatever the policy. Method: digests of 1,000
+    workloads, thirteen kinds in turn (batching, routers, clients, prefixes, pools, swap, tiers, drafts), in
+    sessions."""
+    expected = compiled_digests(0, ALL, draw_session_case)
+    assert uncompiled_digests(0, ALL, "", "draw_session_case") == expected

@@ -10,7 +10,7 @@ import pytest
 
 from tests.serving import cases
 from tests.serving.cases import Case, run_kernel_on
-from tests.serving.test_exactness import ALL, check_workload, compiled_digests, digest, uncompiled_digests
+from tests.serving.test_exactness import ALL, check_cuts, check_workload, compiled_digests, digest, uncompiled_digests
 from workloads.serving import service as service_module
 
 FAST, PLAIN, PIECES = 40, 8, 20
@@ -28,6 +28,7 @@ class Policy:
         totals: Counter[str] = Counter()
         for seed in seeds:
             check_workload(seed, totals, self.draw)
+        check_cuts(totals, len(seeds))
         for name, per_workload in self.least.items():
             assert totals[name] >= per_workload * len(seeds), (name, totals[name])
 

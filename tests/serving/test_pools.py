@@ -14,7 +14,7 @@ from tests.serving.pool_cases import (
     draw_prefix_pool_case,
     run_naive_pools_on,
 )
-from tests.serving.test_exactness import ALL, check_workload, compiled_digests, uncompiled_digests
+from tests.serving.test_exactness import ALL, check_cuts, check_workload, compiled_digests, uncompiled_digests
 
 FAST = 80
 COUNTS = (
@@ -67,6 +67,7 @@ def test_disaggregated_replicas_agree_on_a_thousand_workloads() -> None:
     totals: Counter[str] = Counter()
     for seed in range(ALL):
         check_seed(seed, totals)
+    check_cuts(totals, ALL)
     assert totals["evictions"] >= ALL
     assert totals["losses"] >= ALL
     assert totals["kv_transfers"] > 10 * ALL

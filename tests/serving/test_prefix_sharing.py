@@ -20,7 +20,7 @@ from tests.serving.prefix_cases import (
     draw_clients_prefix_case,
     draw_prefix_case,
 )
-from tests.serving.test_exactness import ALL, check_workload, compiled_digests, digest, uncompiled_digests
+from tests.serving.test_exactness import ALL, check_cuts, check_workload, compiled_digests, digest, uncompiled_digests
 from tests.shared_data import shared_file
 from workloads.arrivals import arrival_times_ns, poisson_gaps
 from workloads.kv_cache import Paged, PrefixSharing
@@ -61,6 +61,7 @@ def test_shared_prefixes_agree_on_a_thousand_workloads() -> None:
     totals: Counter[str] = Counter()
     for seed in range(ALL):
         check_seed(seed, totals)
+    check_cuts(totals, ALL)
     assert totals["evictions"] >= ALL
     assert totals["losses"] >= ALL
     assert totals["prefix_hits"] >= 10 * ALL
@@ -109,6 +110,7 @@ def test_affine_routing_agrees_on_a_thousand_workloads() -> None:
     totals: Counter[str] = Counter()
     for seed in range(ALL):
         check_seed(seed, totals, draw=draw_affine_case)
+    check_cuts(totals, ALL)
     assert totals["losses"] >= ALL
     assert totals["prefix_hits"] >= 10 * ALL
 

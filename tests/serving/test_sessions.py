@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from sim.streams import Streams
 from tests.serving.cases import run_kernel_on
 from tests.serving.session_cases import draw_session_case, run_naive_sessions_on
-from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
+from tests.serving.test_exactness import check_cuts, check_workload, compiled_digests, uncompiled_digests
 from topology.errors import InputError
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests, joined
@@ -41,6 +41,7 @@ check_seed = partial(check_workload, draw=draw_session_case, reference=run_naive
 
 def check_totals(totals: Counter[str], workloads: int) -> None:
     """What the workloads must have met."""
+    check_cuts(totals, workloads)
     assert totals["completed"] >= 10 * workloads
     for name in ("losses", "evictions", "timed_out", "cancelled"):
         assert totals[name] >= workloads // 2, name

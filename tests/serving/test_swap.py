@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.serving.swap_cases import check_hosts, draw_swap_case
-from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
+from tests.serving.test_exactness import check_cuts, check_workload, compiled_digests, uncompiled_digests
 from workloads.kv_cache import Contiguous
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
@@ -40,6 +40,7 @@ def test_swap_agrees_in_every_way_of_running() -> None:
 
 def check_totals(totals: Counter[str], workloads: int) -> None:
     """Much was swapped, out and in, hosts were full, replicas were lost."""
+    check_cuts(totals, workloads)
     assert totals["swaps_out"] >= 2 * workloads
     assert totals["swaps_in"] >= workloads
     assert totals["host_full"] >= workloads // 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.serving.swap_cases import check_tiers, draw_tier_case
-from tests.serving.test_exactness import check_workload, compiled_digests, uncompiled_digests
+from tests.serving.test_exactness import check_cuts, check_workload, compiled_digests, uncompiled_digests
 from workloads.kv_cache import Paged, PrefixSharing
 from workloads.pass_costs import synthetic_pass_costs
 from workloads.requests import Requests
@@ -37,6 +37,7 @@ def test_tiers_agree_in_every_way_of_running() -> None:
 
 def check_totals(totals: Counter[str], workloads: int) -> None:
     """Much moved, down and up, in both tiers, and some out of them."""
+    check_cuts(totals, workloads)
     assert totals["host_hits"] >= 2 * workloads
     assert totals["remote_hits"] >= workloads // 2
     assert totals["pieces_dropped"] >= workloads

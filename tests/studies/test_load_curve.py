@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from sim import run
+from sim.report.load_pictures import latency_distributions
 from sim.report.plots import draw_pictures
 from sim.result import Result
 from sim.scenario import scenario_of
@@ -93,3 +94,17 @@ def test_pictures_of_the_load(result: Result) -> None:
     assert "no knee was found" in draw_pictures(easy, narrow=False)["goodput"].alt
     assert result.plot.goodput()[0].get_title(loc="left") == "chat"
     assert len(result.plot.latencies()) == 4
+
+
+@pytest.mark.parametrize("loads", [3, 4, 5])
+def test_the_legend_rises_from_left_to_right(result: Result, loads: int) -> None:
+    """Goal: loads are read in order. Method: places of the legend's words on the page, for each number of loads."""
+    one = result.tables["latencies"].query("load == 0.3")
+    table = pd.concat([one.assign(load=0.1 * (k + 1)) for k in range(loads)])
+    figure = latency_distributions({"latencies": table})[0].get_figure(root=True)
+    assert figure is not None
+    figure.canvas.draw()
+    texts = figure.legends[0].get_texts()
+    places = {text.get_text(): text.get_window_extent() for text in texts}
+    read = sorted(places, key=lambda words: (-round(places[words].y0), places[words].x0))
+    assert read == [f"load {10 * (k + 1)} %" for k in range(loads)]
