@@ -52,22 +52,35 @@ def with_shared_prefix(
 def with_samples(requests: Requests, samples: int) -> Requests:
     """Each request asks for `samples` answers: so many requests at the same instant that share its prompt.
 
-    With a cache that shares prefixes the prompt's whole pieces are computed and kept once, and the rest (less than a
-    piece, or the piece of the last token, which is always computed) is each answer's own, as copy-on-write leaves it:
-    the block that answers write to is copied, the full ones before it are shared. (vLLM shares that block too until the
-    first write, one pass later; here it is each answer's own from the start.) Requests that name no pieces get
-    pieces of one block of their own; those that do keep theirs.
+    With a cache that shares prefixes the prompt is computed once and its blocks are kept once, the partly filled last
+    one until answers write to it (rules: `serving.samples`). Every prompt names all its whole blocks: those that it
+    names already keep what they share, in pieces of one block; the others are its own. Numbers are new: give all
+    requests of a service at once.
     """
     if samples < 1:
         raise ValueError(f"{samples} samples of a prompt: write a whole number of at least 1")
-    named = requests
-    if requests.hash_ids is None:
-        counts = requests.input_tokens // PIECE_TOKENS
-        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-        ids = np.arange(offsets[-1], dtype=np.int64)
-        named = replace(requests, hash_ids=ids, hash_offsets=offsets, hash_block_tokens=PIECE_TOKENS)
     places = np.repeat(np.arange(requests.count), samples)
-    return named.picked(places, requests.arrival_ns[places])
+    return replace(_in_blocks(requests).picked(places, requests.arrival_ns[places]), samples=samples)
+
+
+def _in_blocks(requests: Requests) -> Requests:
+    """The same requests with a number for each whole block of each prompt."""
+    counts = requests.input_tokens // PIECE_TOKENS
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+    ids = np.arange(offsets[-1], dtype=np.int64)
+    if requests.hash_ids is not None and requests.hash_offsets is not None and requests.hash_block_tokens is not None:
+        unit, rest = divmod(requests.hash_block_tokens, PIECE_TOKENS)
+        if rest:
+            raise ValueError(
+                f"shared blocks of {requests.hash_block_tokens} tokens: write whole blocks of {PIECE_TOKENS}"
+            )
+        within = ids - np.repeat(offsets[:-1], counts)
+        named = within < np.repeat(unit * np.diff(requests.hash_offsets), counts)
+        pieces = np.repeat(requests.hash_offsets[:-1], counts) + within // unit
+        numbers, dense = np.unique(requests.hash_ids, return_inverse=True)
+        ids += unit * numbers.size
+        ids[named] = unit * dense[pieces[named]] + within[named] % unit
+    return replace(requests, hash_ids=ids, hash_offsets=offsets, hash_block_tokens=PIECE_TOKENS)
 
 
 def reusable_pieces(requests: Requests) -> NDArray[np.int64]:

@@ -29,6 +29,8 @@ class Requests:
     Where users come back (closed loop), `previous[i]` is the request of the same session before request i, -1 for the
     first. Request i then comes `arrival_ns[i] - arrival_ns[previous[i]]`, its think time, after that one has left the
     system, and not at all after `arrival_ns[-1]`; `arrival_ns` are the arrivals if answers took no time.
+
+    `samples`: so many requests in a row are answers to one prompt, which comes once (see `prefixes.with_samples`).
     """
 
     arrival_ns: NDArray[np.int64]
@@ -38,6 +40,7 @@ class Requests:
     hash_offsets: NDArray[np.int64] | None = None
     hash_block_tokens: int | None = None
     previous: NDArray[np.int64] | None = None
+    samples: int = 1
 
     def __post_init__(self) -> None:
         """Check lengths, order, signs and hashes; raise InputError naming the first request that is wrong."""
@@ -56,6 +59,23 @@ class Requests:
             raise InputError(faults)
         self._check_hashes()
         self._check_previous()
+        self._check_samples()
+
+    def _check_samples(self) -> None:
+        if self.samples == 1:
+            return
+        if self.samples < 1 or self.previous is not None:
+            what = (
+                f"{self.samples} samples of a prompt" if self.samples < 1 else "turns of sessions have several samples"
+            )
+            raise refuse("requests", what, "give at least 1, and sessions one")
+        first = np.arange(self.count) // self.samples * self.samples
+        other = np.zeros(self.count, dtype=np.bool_)
+        for column in (self.arrival_ns, self.input_tokens):
+            other |= column != column[first]
+        if np.any(other):
+            where = f"request {int(np.argmax(other))}"
+            raise refuse(where, "is a sample of another prompt", "repeat arrival and prompt of the first sample")
 
     def _check_previous(self) -> None:
         if self.previous is None:
@@ -108,7 +128,8 @@ class Requests:
     def first(self, count: int) -> Requests:
         """The first `count` requests."""
         few = self.open_loop.picked(np.arange(min(count, self.count)), self.arrival_ns[:count])
-        return few if self.previous is None else replace(few, previous=self.previous[:count])
+        previous = None if self.previous is None else self.previous[:count]
+        return replace(few, previous=previous, samples=self.samples)
 
     @property
     def open_loop(self) -> Requests:
@@ -116,7 +137,7 @@ class Requests:
         return self if self.previous is None else replace(self, previous=None)
 
     def picked(self, places: NDArray[np.int64], arrival_ns: NDArray[np.int64]) -> Requests:
-        """The requests at `places` (some perhaps often, some never), arriving at `arrival_ns`."""
+        """The requests at `places` (some perhaps often, some never), arriving at `arrival_ns`, each on its own."""
         if self.previous is not None:
             raise refuse("requests", "turns of sessions follow each other", "pick from those of an open loop")
         lengths = self.input_tokens[places], self.output_tokens[places]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tests.serving.naive import FAR, Costs, Naive, Rows, Rules
 from tests.serving.naive_clients import ClientNaive
 from tests.serving.naive_drafts import DraftNaive, drafted_costs
+from tests.serving.naive_samples import SampleNaive
 from tests.serving.naive_static import StaticNaive
 from tests.serving.naive_swap import SwapNaive
 from tests.serving.naive_tiers import TierNaive
@@ -259,17 +260,18 @@ def tell_requests(naive: Naive, case: Case) -> None:
     cancels = case.uniforms("serving.cancellations", 0, count)
     seeds = case.uniforms("serving.retries", 0, count)
     for request in naive.requests:
-        k = request.index
-        request.priority = sum(bool(classes[k] >= bound) for bound in np.cumsum(config.priorities)[:-1])
+        k, prompt = request.index, request.index // case.requests.samples
+        request.priority = sum(bool(classes[prompt] >= bound) for bound in np.cumsum(config.priorities)[:-1])
         request.seed = int(seeds[k] * 2**53) if config.needs_seeds else 0
         if config.clients.cancellations is not None:
-            after = int(config.clients.cancellations.after_ns(cancels[k : k + 1], FAR)[0])
+            after = int(config.clients.cancellations.after_ns(cancels[prompt : prompt + 1], FAR)[0])
             request.cancel = min(FAR, request.arrival + after)
 
 
 def rows_of(case: Case) -> list[tuple[int, ...]]:
     """Arrival, prompt, answer and luck of each request."""
     luck = (case.uniforms("serving.router", 0, case.requests.count) * float(1 << 40)).astype(np.int64)
+    luck = np.repeat(luck, case.requests.samples)[: case.requests.count]
     columns = (case.requests.arrival_ns, case.requests.input_tokens, case.requests.output_tokens, luck)
     return [tuple(int(v) for v in row) for row in zip(*columns, strict=True)]
 
@@ -291,6 +293,7 @@ def rules_of(case: Case) -> Rules:
         tpot_limit_ns=round((config.tpot_limit_s or 0) * 1e9),
         affine_guard=config.router.guard if isinstance(config.router, PrefixAffine) else 0,
         hash_tokens=(case.requests.hash_block_tokens or 0) if isinstance(config.kv, PrefixSharing) else 0,
+        samples=case.requests.samples,
     )
 
 
@@ -317,6 +320,8 @@ def run_naive_on(case: Case) -> Naive:
         rules.drafts, rules.acceptance = case.config.speculation.length, case.config.speculation.acceptance
         rules.costs = drafted_costs(rules.costs, case.draft_costs, rules.drafts)
         kinds.append(DraftNaive)
+    if rules.samples > 1:
+        kinds.insert(0, SampleNaive)
     if case.config.tiers is not None:
         tell_tiers(rules, case.config.tiers)
         kinds.append(TierNaive)

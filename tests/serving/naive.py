@@ -78,6 +78,7 @@ class Rules:
     remote_pieces: int = 0
     host_piece_ns: int = 0
     remote_piece_ns: int = 0
+    samples: int = 1
 
 
 @dataclass(eq=False)
@@ -120,6 +121,7 @@ class Request:
     thinking: bool = False
     host: object = None
     host_kv: int = 0
+    tail: int = 0
     ledger: Counter[str] = field(default_factory=Counter)
 
     def book(self, category: str, until: int) -> None:
@@ -159,6 +161,7 @@ class Replica:
     references: dict[int, int] = field(default_factory=dict)
     unused: list[int] = field(default_factory=list)
     extra: int = 0
+    copied: int = 0
     host_pieces: list[int] = field(default_factory=list)
     remote_pieces: list[int] = field(default_factory=list)
 
@@ -204,7 +207,27 @@ class Naive:
         """Blocks that nobody holds: a piece that several refer to is held once."""
         unit = self.rules.hash_tokens // 16
         own = sum(request.blocks - unit * request.shared for request in replica.running)
-        return self.rules.blocks - own - unit * sum(1 for count in replica.references.values() if count)
+        return (
+            self.rules.blocks
+            + self.tails_in_common(replica)
+            - own
+            - unit * sum(1 for count in replica.references.values() if count)
+        )
+
+    def tails_in_common(self, replica: Replica) -> int:
+        """Blocks to copy before all who refer to one may write to it: only with samples."""
+        return 0
+
+    def copy_tails(self, replica: Replica) -> None:
+        """From the pass that begins each has its own."""
+
+    def joins(self, replica: Replica, request: Request, prompts: list[Request]) -> bool:
+        """Whether the next request is a sample of a prompt that ends in the pass that begins."""
+        return False
+
+    def join(self, request: Request, other: Request) -> None:
+        """It computes nothing, and shares the last block of the prompt."""
+        raise AssertionError
 
     # Shared prefixes: numbers in the cache with how many refer to them, and those that nobody refers to, oldest first.
 
@@ -244,7 +267,7 @@ class Naive:
         self.count["prefix_hits"] += len(run)
         self.count["prefix_hit_tokens"] += request.kv
         most = (request.target - 1) // self.rules.hash_tokens
-        self.count["prefix_looked_for"] += min(len(request.hashes), most)
+        self.count["prefix_looked_for"] += max(len(run), min(len(request.hashes), most))
 
     def fetch(self, replica: Replica, run: list[int]) -> None:
         """Pieces of a run that lie below the cache come up: only with tiers."""
@@ -461,7 +484,7 @@ class Naive:
         evicted = False
         while rules.reserve is None:
             need = sum(self.blocks_ahead(request, request.kv) - request.blocks for request in decodes)
-            if need <= self.free(replica):
+            if need + self.tails_in_common(replica) <= self.free(replica):
                 break
             victim = max(enumerate(replica.running), key=lambda each: (each[1].priority, each[0]))[1]
             replica.running.remove(victim)
@@ -476,6 +499,7 @@ class Naive:
             queue = self.queue_of(replica)
             queue.insert([*(other.priority >= victim.priority for other in queue), True].index(True), victim)
             evicted = True
+        self.copy_tails(replica)
         if rules.reserve is None:
             for request in decodes:
                 request.blocks = self.blocks_ahead(request, request.kv)
@@ -511,7 +535,7 @@ class Naive:
     def drop(self, request: Request) -> None:
         """Its KV is gone."""
         request.redo = max(request.redo, request.kv)
-        request.kv = request.chunk = request.blocks = 0
+        request.kv = request.chunk = request.blocks = request.tail = 0
         request.decoding = False
 
     def admit(self, replica: Replica, t: int, decodes: int) -> list[Request]:
@@ -529,26 +553,35 @@ class Naive:
             room -= partial.chunk
             prompts.append(partial)
         queue = self.queue_of(replica)
-        while room > 0 and queue and len(replica.running) < slots:
+        while queue and len(replica.running) < slots:
             request = queue[0]
-            if self.is_held_back(replica, request):
+            joins = self.joins(replica, request, prompts)
+            if (room <= 0 and not joins) or self.is_held_back(replica, request):
                 break
             target = request.prompt + request.sent
             blocks = -(-target // 16) if rules.reserve is None else self.most_blocks(request)
             shares = rules.hash_tokens > 0 and request.host is not replica
             run = self.leading_run(replica, request, target) if shares else []
+            if joins:
+                run, blocks = list(request.hashes), target // 16
             held = sum(1 for number in run if replica.references.get(number, 0))
-            spare = self.free(replica) - (blocks - held * (rules.hash_tokens // 16))
-            if spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks)):
+            needed = blocks - held * (rules.hash_tokens // 16)
+            spare = self.free(replica) - needed
+            short = spare < 0 or (replica.running and spare < int(rules.watermark * rules.blocks))
+            if needed and short:
                 replica.blocked = True
                 break
             queue.pop(0)
             replica.running.append(request)
-            request.target, request.blocks, request.kv = target, blocks, 0
+            request.target, request.blocks, request.kv, request.tail = target, blocks, 0, 0
             if shares:
                 self.reuse(replica, request, run)
             self.take_unused(replica)
             self.resume(replica, request)
+            if joins:
+                self.join(request, prompts[-1])
+                prompts.append(request)
+                continue
             request.chunk = min(room, target - request.kv)
             if rules.hash_tokens:
                 self.store(replica, request)
@@ -561,9 +594,10 @@ class Naive:
         costs = self.rules.costs
         tokens = len(decodes) + sum(request.chunk for request in prompts)
         parts = (costs.prefill if prompts else costs.decode)[tokens]
-        context = sum(request.kv for request in decodes)
+        context = sum(request.kv for request in decodes) + 32 * replica.copied
         healthy = sum(parts) + costs.kv[len(decodes)] * context
-        healthy += sum(costs.pair * self.pairs(request) + costs.cached * request.kv for request in prompts)
+        computing = [request for request in prompts if request.chunk]
+        healthy += sum(costs.pair * self.pairs(request) + costs.cached * request.kv for request in computing)
         end = t + self.stretched(replica, healthy) + replica.extra
         replica.flight = Pass(t, end, healthy, decodes, prompts, context, replica.extra)
 
@@ -589,9 +623,12 @@ class Naive:
         for request in flight.decodes:
             self.split_decode(request, flight, reads)
         pairs = sum(self.pairs(request) for request in flight.prompts)
-        cached = sum(request.kv for request in flight.prompts)
+        cached = sum(request.kv for request in flight.prompts if request.chunk)
+        computing = None
         for request in flight.prompts:
-            self.split_prompt(request, flight, tokens, reads, pairs, cached)
+            computing = request if request.chunk else computing
+            assert computing is not None
+            self.split_prompt(request, computing, flight, tokens, reads, pairs, cached)
         for request in sorted(flight.decodes, key=lambda request: request.order):
             for _ in range(self.tokens_of(request, flight)):
                 request.kv += 1
@@ -650,9 +687,11 @@ class Naive:
             ledger[name] += part
         ledger["interference"] += flight.healthy - alone
 
-    def split_prompt(self, request: Request, flight: Pass, tokens: int, reads: int, pairs: int, cached: int) -> None:
-        """Ledger of one prompt for one pass."""
-        costs, ledger = self.rules.costs, request.ledger
+    def split_prompt(
+        self, waiting: Request, request: Request, flight: Pass, tokens: int, reads: int, pairs: int, cached: int
+    ) -> None:
+        """Ledger of one who waits for one prompt (its own, but for samples) for one pass."""
+        costs, ledger = self.rules.costs, waiting.ledger
         ledger["swap"] += flight.extra
         ledger["degraded"] += flight.end - flight.start - flight.healthy - flight.extra
         if request.kv < request.redo:
@@ -681,7 +720,8 @@ class Naive:
         self.count["losses"] += 1
         self.book_queue(replica, t)
         for request in replica.running:
-            in_flight = replica.flight is not None and (request.decoding or request.chunk > 0)
+            computed = request.decoding or request.chunk > 0 or request.kv == request.target
+            in_flight = replica.flight is not None and computed
             request.book("recompute" if in_flight else "kv_blocked", t)
             self.count["kv_tokens_lost"] += request.kv
             request.shared = 0

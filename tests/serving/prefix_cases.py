@@ -114,7 +114,7 @@ def check_blocks(service: Service) -> None:
             references += int(state.slot[i, f.S_SHARED])
             i = int(state.slot[i, f.S_NEXT])
         assert references == state.entry[stored, f.E_REFERENCES].sum()
-        held = own + unit * (stored.size - len(listed))
+        held = own + unit * (stored.size - len(listed)) - int(replica[f.R_COPIES])
         in_flight = reserved_in_flight(service, r)
         free = int(replica[f.R_FREE]) - in_flight - unit * len(listed)
         assert free >= 0

@@ -193,6 +193,7 @@ def uncompiled_digests(first: int, last: int, before: str = "", draw: str = "dra
         "import numba; from tests.serving.test_exactness import *; from tests.serving.cases import *\n"
         "from tests.serving.prefix_cases import *; from tests.serving.pool_cases import *\n"
         "from tests.serving.swap_cases import *; from tests.serving.draft_cases import *\n"
+        "from tests.serving.sample_cases import *\n"
         f"from tests.serving.session_cases import *\n{before}\n"
         "assert numba.config.DISABLE_JIT\n"
         f"for seed in range({first}, {last}): print(digest(run_kernel_on({draw}(seed, whole=seed % 2 == 0))))\n"
@@ -225,7 +226,7 @@ def test_plain_python_reads_beside_no_array() -> None:
     """Goal: compiled code, which does not check indices, reads nothing beside an array. Method: workloads of all kinds
     in plain Python, over arrays that refuse an index below 0 or beyond the end."""
     check = "from tests.serving.checked import check_indices; check_indices()"
-    draws = "draw_static_case draw_central_case draw_slo_aware_case draw_clients_case draw_pool_case"
+    draws = "draw_static_case draw_central_case draw_slo_aware_case draw_clients_case draw_pool_case draw_sample_case"
     for (
         draw
     ) in f"{draws} draw_clients_prefix_case draw_swap_case draw_tier_case draw_draft_case draw_session_case".split():

@@ -1,4 +1,4 @@
-"""A thousand random workloads each: swap, tiers, speculation, sessions, pools with clients, pools with prefixes."""
+"""A thousand random workloads each: swap, tiers, speculation, sessions, samples, pools with clients or prefixes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.serving import test_drafts, test_pools, test_sessions, test_swap, test_tiers
+from tests.serving import test_drafts, test_pools, test_samples, test_sessions, test_swap, test_tiers
 from tests.serving.cases import Case
 from tests.serving.pool_cases import draw_clients_pool_case, draw_prefix_pool_case
 from tests.serving.session_cases import draw_session_case
@@ -23,13 +23,15 @@ pytestmark = pytest.mark.slow
         pytest.param(test_tiers.check_seed, test_tiers.check_totals, id="tiers"),
         pytest.param(test_drafts.check_seed, test_drafts.check_totals, id="drafts"),
         pytest.param(test_sessions.check_seed, test_sessions.check_totals, id="sessions"),
+        pytest.param(test_samples.check_seed, test_samples.check_totals, id="samples"),
     ],
 )
 def test_features_agree_on_a_thousand_workloads(
     check_seed: Callable[..., None], check_totals: Callable[[Counter[str], int], None]
 ) -> None:
     """Goal and method: as their own fast tests, but with whole or with any costs in turn, so that half as many counts
-    are asked for. Those of tiers have swap too, those of speculation every other kind, those of sessions all kinds."""
+    are asked for. Those of tiers have swap too, those of speculation every other kind, those of sessions and of samples
+    all kinds."""
     totals: Counter[str] = Counter()
     for seed in range(ALL):
         check_seed(seed, totals, wholes=(seed // 40 % 2 == 0,))

@@ -24,12 +24,12 @@ from workloads.serving.served_traffic import traffic_of_passes
 FLAT = Layout.WEIGHT_STATIONARY_2D
 
 
-def a_pass(decodes: int, context: int, chunks: tuple[int, ...] = (), cached: int = 0) -> EndedPass:
+def a_pass(decodes: int, context: int, chunks: tuple[int, ...] = (), cached: int = 0, copied: int = 0) -> EndedPass:
     """A pass of a millisecond; every decode, and every prompt, gets a token."""
     tokens = np.arange(decodes + len(chunks))
     return EndedPass(
         replica=0, begin_ns=0, end_ns=10**6, decodes=decodes, context_tokens=context, cached_tokens=cached,
-        chunks=chunks, requests=tokens, numbers=tokens, slots=tokens,
+        copied_blocks=copied, chunks=chunks, requests=tokens, numbers=tokens, slots=tokens,
     )  # fmt: skip
 
 
@@ -138,3 +138,16 @@ def test_reads_of_the_cache_have_a_floor_of_their_own() -> None:
         floors.append(step_floor_s(replica, 1, 4000, FLAT)["kv_read"])
     assert floors == pytest.approx([reads[1]] * 3)
     assert reads == pytest.approx([2 * reads[1], reads[1], reads[1]])
+
+
+def test_a_copied_block_is_read_and_written() -> None:
+    """Goal: where samples of a prompt part, each block that is copied passes through HBM twice. Method: a step with
+    three copies against the same without; other kinds and levels stay."""
+    replica = replica_of("llama3_8b", "tpu_v5e")
+    plain = traffic_of_passes(replica, FLAT, None, [a_pass(4, 4000)]).bytes
+    copying = traffic_of_passes(replica, FLAT, None, [a_pass(4, 4000, copied=3)]).bytes
+    block = 16 * replica.model.kv_bytes_per_token(replica.kv_value_bytes) * replica.kv_replication
+    for level, kinds in copying.items():
+        for kind, value in kinds.items():
+            moves = level in ("hbm", "vmem") and kind in ("kv_read", "kv_written")
+            assert value - plain[level][kind] == pytest.approx(3 * block if moves else 0.0)

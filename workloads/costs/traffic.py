@@ -44,7 +44,8 @@ class Work:
     """What passes carry; arrays of one shape. `tokens` go through the layers, `logits` of them through the unembedding.
 
     `sequences` get a token. `cache_reads` tokens of cache come from HBM, `near_reads` from on-chip memory (more, where
-    the stack reads them once per query head). `attention_bytes`: of attention over prompts, beside the cache.
+    the stack reads them once per query head). `copied` tokens of cache are written beside those of `tokens`.
+    `attention_bytes`: of attention over prompts, beside the cache.
     """
 
     tokens: Tokens
@@ -52,6 +53,7 @@ class Work:
     sequences: Tokens
     cache_reads: Floats
     near_reads: Floats
+    copied: Floats
     attention_bytes: Floats
 
 
@@ -67,6 +69,7 @@ def traffic_of_pass(
         sequences=sequences,
         cache_reads=reads,
         near_reads=reads * (1.0 if prompt else replica.kv_reads_per_value),
+        copied=np.zeros(tokens.shape),
         attention_bytes=prompt_attention_bytes(replica, sequences, length) if prompt else np.zeros(tokens.shape),
     )
     return traffic_of_work(replica, layout, work, prompt=prompt)
@@ -76,7 +79,7 @@ def traffic_of_work(replica: ReplicaCosts, layout: Layout, work: Work, *, prompt
     """Bytes by level and kind of passes; `prompt`: they carry prompt tokens, beside decodes perhaps."""
     tokens = work.tokens
     held = replica.model.kv_bytes_per_token(replica.kv_value_bytes) * replica.kv_replication
-    written = held * tokens.astype(np.float64)
+    written = held * (tokens + work.copied)
     hbm: Kinds = {
         "weights": np.zeros(tokens.shape),
         "kv_read": held * work.cache_reads,

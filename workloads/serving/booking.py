@@ -76,6 +76,13 @@ def kv_units(s: State, r: int, decodes: int) -> int:
 
 
 @kernel_part
+def tokens_read(s: State, r: int) -> int:
+    """Tokens of context whose time the decodes of a pass of replica r read: theirs, and blocks copied, in and out."""
+    tokens: int = s.replica[r, f.R_CONTEXT] + 2 * f.BLOCK_TOKENS * s.replica[r, f.R_COPIED]
+    return tokens
+
+
+@kernel_part
 def clear_scratch(s: State) -> None:
     """No time in any category."""
     for column in range(f.LEDGER_SIZE):
@@ -161,7 +168,7 @@ def decode_share_of_pass(s: State, r: int, healthy: int) -> None:
     replica, scratch = s.replica, s.scratch
     decodes = replica[r, f.R_DECODES]
     row, weight = table_row(s, decodes)
-    reads = kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
+    reads = kv_ns(s, decodes) * tokens_read(s, r)
     kv = int(reads)
     alone = int(table_value(s, row, weight, f.T_DECODE) + reads + 0.5)
     clear_scratch(s)
@@ -187,9 +194,14 @@ def overlap_with_lost(s: State, i: int) -> int:
 
 @kernel_part
 def prompt_share_of_pass(s: State, r: int, i: int, healthy: int) -> None:
-    """Split a pass, `healthy` ns long, into the ledger of slot i, whose prompt it computes (in `scratch`)."""
+    """Split a pass, `healthy` ns long, into the ledger of slot i, whose prompt it computes (in `scratch`).
+
+    A sample that computes nothing waits for the one before it, which computes the prompt of both.
+    """
     replica, slot, scratch = s.replica, s.slot, s.scratch
     clear_scratch(s)
+    while slot[i, f.S_CHUNK] == 0:
+        i = slot[i, f.S_PREVIOUS]
     if overlap_with_lost(s, i) > 0:
         scratch[f.L_RECOMPUTE] = healthy
         return
@@ -199,7 +211,7 @@ def prompt_share_of_pass(s: State, r: int, i: int, healthy: int) -> None:
     row, weight = table_row(s, tokens)
     compute = table_value(s, row, weight, f.T_PREFILL + 1)
     pair_ns, cached_ns = s.pace[r, f.P_PAIR], s.pace[r, f.P_CACHED]
-    reads = kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
+    reads = kv_ns(s, decodes) * tokens_read(s, r)
     scratch[f.L_PREFILL] = int(compute * chunk / tokens + pair_ns * pairs)
     scratch[f.L_WEIGHTS] = int(table_value(s, row, weight, f.T_PREFILL + 2))
     scratch[f.L_COLLECTIVES] = int(table_value(s, row, weight, f.T_PREFILL + 3))

@@ -29,6 +29,7 @@ from workloads.serving.queues import (
     sift_down,
     sort_by_arrival,
 )
+from workloads.serving.samples import leave_tail
 from workloads.serving.speculation import accept_drafts
 from workloads.serving.transfers import book_first_gaps, hand_over
 from workloads.serving.turns import end_turn
@@ -43,6 +44,8 @@ def stop_running(s: State, r: int, i: int) -> None:
     if slot[i, f.S_SHARED] > 0:
         replica[r, f.R_FREE] -= slot[i, f.S_SHARED] * s.common[f.C_UNIT]
         leave_run(s, r, i)
+    if slot[i, f.S_TAIL] > 0:
+        leave_tail(s, r, i)
     remove_running(s, r, i)
     if slot[i, f.S_STATE] == f.DECODE:
         slot[i, f.S_SENT] = slot[i, f.S_OUTPUT] - (slot[i, f.S_END_STEP] - replica[r, f.R_STEPS])

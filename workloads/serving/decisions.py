@@ -5,7 +5,7 @@ from __future__ import annotations
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
 from workloads.serving.blocks import blocks_of, blocks_of_next_step, most_blocks, steps_with_blocks
-from workloads.serving.booking import book_wait, kv_ns, rebase_own_reads, table_row, table_value
+from workloads.serving.booking import book_wait, kv_ns, rebase_own_reads, table_row, table_value, tokens_read
 from workloads.serving.central import move_between, note_blocked, queue_row, wake_others
 from workloads.serving.commits import stop_running
 from workloads.serving.fields import State
@@ -28,6 +28,7 @@ from workloads.serving.queues import (
     remove_from_heap,
     youngest_of_lowest,
 )
+from workloads.serving.samples import copy_tails, join_prompt, joins_prompt
 from workloads.serving.speculation import blocks_to_reserve
 from workloads.serving.static_batches import form_batch
 from workloads.serving.swap import (
@@ -103,21 +104,25 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         room -= start_chunk(s, r, partial, room)
     blocked = 0
     queue = queue_row(s, r)
-    while room > 0 and replica[queue, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < common[f.C_MAX_BATCH]:
+    while replica[queue, f.R_QUEUE] > 0 and replica[r, f.R_RUNNING] < common[f.C_MAX_BATCH]:
         i = replica[queue, f.R_QUEUE_HEAD]
-        if common[f.C_HOST_BLOCKS] > 0 and is_answer_at_host(s, r, i):
+        joins = common[f.C_SAMPLES] > 1 and joins_prompt(s, r, i)
+        if (room <= 0 and not joins) or (common[f.C_HOST_BLOCKS] > 0 and is_answer_at_host(s, r, i)):
             break
         target = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
         blocks = blocks_of(target)
         if not common[f.C_PAGED]:
             blocks = most_blocks(s, slot[i, f.S_INPUT], slot[i, f.S_OUTPUT])
-        most = run = held = 0
+        most = run = held = tail = 0
         if common[f.C_UNIT] > 0 and slot[i, f.S_HOST] != r + 1:
-            most = pieces_to_reuse(s, slot[i, f.S_HASHES], target)
+            most = slot[i, f.S_HASHES] if joins else pieces_to_reuse(s, slot[i, f.S_HASHES], target)
             run = find_run(s, r, slot[i, f.S_HASH_AT], most)
             held = held_of_run(s, slot[i, f.S_HASH_AT], run)
-        spare = replica[r, f.R_FREE] - reserved - (blocks - held * common[f.C_UNIT])
-        if spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < common[f.C_WATERMARK]):
+        if joins:
+            tail = blocks - run
+        needed = blocks - tail - held * common[f.C_UNIT]
+        spare = replica[r, f.R_FREE] - reserved - needed
+        if needed > 0 and (spare < 0 or (replica[r, f.R_RUNNING] > 0 and spare < common[f.C_WATERMARK])):
             blocked = 1
             break
         pop_queue(s, queue)
@@ -129,7 +134,7 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         slot[i, f.S_READY] = run * common[f.C_HASH_TOKENS]
         slot[i, f.S_BLOCKS] = blocks
         slot[i, f.S_BEGAN] = t
-        replica[r, f.R_FREE] -= blocks - run * common[f.C_UNIT]
+        replica[r, f.R_FREE] -= blocks - tail - run * common[f.C_UNIT]
         if common[f.C_UNIT] > 0:
             refer_to_run(s, r, i, run, most)
             take_cached(s, r, reserved)
@@ -138,20 +143,23 @@ def admit(s: State, r: int, t: int, reserved: int) -> int:
         append_running(s, r, i)
         if common[f.C_HOST_BLOCKS] > 0:
             resume_prompt(s, r, i)
-        room -= start_chunk(s, r, i, room)
+        if joins:
+            join_prompt(s, r, i)
+        else:
+            room -= start_chunk(s, r, i, room)
     return blocked
 
 
 @kernel_part
 def start_mixed(s: State, r: int, t: int, reserved: int) -> None:
-    """Begin a pass that carries prompt tokens, moves blocks, or speculates, at t; it has a segment of its own."""
+    """Begin a pass that carries prompt tokens, moves or copies blocks, or speculates, at t: a segment of its own."""
     replica, pace, common = s.replica, s.pace, s.common
     decodes = replica[r, f.R_DECODES]
     replica[r, f.R_FREE] -= reserved
     replica[r, f.R_RESERVED] = reserved
     row, weight = table_row(s, decodes + replica[r, f.R_PROMPT_TOKENS])
     kind = f.T_PREFILL if replica[r, f.R_PROMPT_TOKENS] > 0 else f.T_DECODE
-    healthy = table_value(s, row, weight, kind) + kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
+    healthy = table_value(s, row, weight, kind) + kv_ns(s, decodes) * tokens_read(s, r)
     healthy += s.pace[r, f.P_PAIR] * replica[r, f.R_PAIRS] + s.pace[r, f.P_CACHED] * replica[r, f.R_CACHED]
     pace[r, f.P_HEALTHY_BASE] = healthy
     replica[r, f.R_MODE] = f.PASS
@@ -203,13 +211,15 @@ def fill_batch(s: State, r: int, t: int) -> bool:
     """
     replica = s.replica
     swaps = s.common[f.C_HOST_BLOCKS] > 0
-    replica[r, f.R_EXTRA] = 0
+    replica[r, f.R_EXTRA] = replica[r, f.R_COPIED] = 0
     reserved = blocks_of_pass(s, r)
     evicted = False
-    while reserved > replica[r, f.R_FREE]:
+    while reserved + replica[r, f.R_COPIES] > replica[r, f.R_FREE]:
         evict_youngest(s, r, t)
         evicted = True
         reserved = blocks_of_pass(s, r)
+    if replica[r, f.R_COPIES] > 0:
+        copy_tails(s, r)
     if s.common[f.C_UNIT] > 0:
         take_cached(s, r, reserved)
     blocked = 1
@@ -221,7 +231,7 @@ def fill_batch(s: State, r: int, t: int) -> bool:
     else:
         blocked = admit(s, r, t, reserved)
     note_blocked(s, r, t, blocked)
-    begins = replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT or replica[r, f.R_EXTRA] > 0
+    begins = replica[r, f.R_FIRST_PREFILL] != f.NO_SLOT or replica[r, f.R_EXTRA] + replica[r, f.R_COPIED] > 0
     if s.common[f.C_ROUTER] == f.ROUTE_CENTRAL and (evicted or begins):
         wake_others(s, r, t)
     if begins or (s.common[f.C_DRAFTS] > 0 and replica[r, f.R_DECODES] > 0):

@@ -134,12 +134,18 @@ TIME_GAUGES = 7
     C_DRAFTS,
     C_TURNS,
     C_ARRIVED,
-) = range(57)
-SETTINGS = 57
+    C_SAMPLES,
+    C_TAILS,
+    C_SAMPLED,
+    C_SAMPLED_TO,
+) = range(61)
+SETTINGS = 61
 """`C_UNIT`: blocks of one shared piece of a prefix (0: prefixes are not shared), of `C_HASH_TOKENS` tokens.
 `C_HOST_BLOCKS`: of host memory by replica, for those that are evicted (0: they are computed again). `C_LOWER_BUCKETS`:
 of the hash table of the tiers below the cache (0: there are none). `C_DRAFTS`: tokens that are drafted per pass.
-`C_TURNS`: whether some requests come after others have left; `C_ARRIVED`: how many have come."""
+`C_TURNS`: whether some requests come after others have left; `C_ARRIVED`: how many have come. `C_SAMPLES`: answers to
+one prompt that share its blocks (1: none do); `C_TAILS`: tails that were shared so far; `C_SAMPLED`: the prompt that
+was routed last, to row `C_SAMPLED_TO`."""
 
 # Kinds of reserve of a contiguous cache, and of routers.
 RESERVE_MAX, RESERVE_POWER_OF_TWO, RESERVE_ORACLE = range(3)
@@ -209,8 +215,11 @@ CLASSES = 8
     R_LOWER_HOST,
     R_LOWER_REMOTE,
     R_RESERVED,
+    R_COPIES,
+    R_COPIED,
+    R_TAILS,
     R_CLASS_TAIL,
-) = range(56)
+) = range(59)
 R_GAUGE = R_CLASS_TAIL + CLASSES
 R_BOOKED = R_GAUGE + GAUGES
 """What is booked of the present segment, by time gauge, then busy time, then batch and KV occupancy."""
@@ -305,8 +314,9 @@ REQUEST_SIZE = 11
     S_JOINED,
     S_HOST,
     S_HOST_TOKENS,
+    S_TAIL,
     S_GAUGE,
-) = range(46)
+) = range(47)
 S_LEDGER = S_GAUGE + GAUGES
 S_FREE = S_LEDGER + LEDGER_SIZE
 """Not of the slot: a stack of free slots, and a work space for slots in order of arrival."""
@@ -380,8 +390,10 @@ SLOT_SIZE = S_EVENTS + 1
     N_ANSWERED,
     N_SENT,
     N_CARRIED_TIME,
+    N_JOINED,
+    N_COPIES,
     N_LEDGER,
-) = range(SETTINGS, SETTINGS + 64)
+) = range(SETTINGS, SETTINGS + 66)
 N_CAUGHT_LEDGER = N_LEDGER + LEDGER_SIZE
 COMMON_SIZE = N_CAUGHT_LEDGER + LEDGER_SIZE
 MAXIMA = (N_MOST_DECODES, N_MOST_BLOCKS)

@@ -24,6 +24,7 @@ from workloads.serving.plans import plan_to, wake, wake_all
 from workloads.serving.prediction import is_over_limits, route
 from workloads.serving.prefix import pieces_to_reuse, take_cached
 from workloads.serving.queues import change_outstanding, choose_replica, enqueue_last
+from workloads.serving.samples import note_routed, replica_of_sample
 from workloads.serving.static_batches import commit_static
 from workloads.serving.swap import book_swap
 from workloads.serving.transfers import end_transfers
@@ -141,6 +142,7 @@ def send(s: State, r: int, i: int, t: int) -> None:
     replica, slot, common = s.replica, s.slot, s.common
     if r < common[f.C_REPLICAS]:
         common[f.C_TURN] = r
+    note_routed(s, r, i)
     rejected = False
     if common[f.C_CLIENTS]:
         begin_attempt(s, i, t)
@@ -238,7 +240,12 @@ def run_events(s: State, until: int) -> int:
         routes = arrives or (i != f.NO_SLOT and slot[i, f.S_STATE] == f.AWAY)
         everyone = t == until or router == f.ROUTE_CENTRAL or pools or turns or (routes and by_state)
         chosen = slot[max(i, 0), f.S_ROW]
-        if routes and not by_state:
+        follows = f.NO_SLOT
+        if routes:
+            follows = replica_of_sample(s, common[f.C_FIRST_ID] + row if arrives else slot[i, f.S_ID])
+        if follows != f.NO_SLOT:
+            chosen = follows
+        elif routes and not by_state:
             chosen = choose_replica(s, s.request[row, f.Q_LUCK] if arrives else slot[i, f.S_LUCK], 0, 0)
         settle(s, 0 if everyone else chosen, replicas if everyone else chosen + 1, t)
         if common[f.C_WORK] <= 0:
@@ -251,7 +258,7 @@ def run_events(s: State, until: int) -> int:
         if t == until:
             return f.DONE
         common[f.C_WORK] -= 1
-        if routes and by_state:
+        if routes and by_state and follows == f.NO_SLOT:
             chosen = best_replica(s, row, f.NO_SLOT if arrives else i)
         if routes and common[f.C_MAX_TTFT] < f.FOREVER and not by_step:
             look(s, chosen, t)

@@ -64,7 +64,7 @@ def lose_replica(s: State, r: int, t: int) -> None:
             stop_running(s, r, i)
             computed = slot[i, f.S_INPUT] + slot[i, f.S_SENT] - 1
         else:
-            if slot[i, f.S_CHUNK] == 0:
+            if slot[i, f.S_CHUNK] == 0 and slot[i, f.S_READY] < slot[i, f.S_TARGET]:
                 cut = f.L_KV_BLOCKED
             stop_running(s, r, i)
         slot[i, f.S_LEDGER + cut] += t - slot[i, f.S_SINCE]

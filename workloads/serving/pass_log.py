@@ -30,7 +30,8 @@ class EndedPass(NamedTuple):
     """One pass of one replica that has just ended; times in ns.
 
     `decodes` sequences (padding of a static batch too) read `context_tokens` of cache; `chunks` are the prompt tokens
-    that it computed by request, which read `cached_tokens` again. It made token number `numbers[k]` (from 1) of request
+    that it computed by request, which read `cached_tokens` again; `copied_blocks` were read and written to part samples
+    of a prompt. It made token number `numbers[k]` (from 1) of request
     `requests[k]`, kept in slot `slots[k]` until it left the system.
     """
 
@@ -40,6 +41,7 @@ class EndedPass(NamedTuple):
     decodes: int
     context_tokens: int
     cached_tokens: int
+    copied_blocks: int
     chunks: tuple[int, ...]
     requests: NDArray[np.int64]
     numbers: NDArray[np.int64]
@@ -128,7 +130,8 @@ def _in_flight(state: State, r: int, end_ns: int) -> EndedPass:
         begin_ns, computed = int(row[f.R_ANCHOR]), []
         i = int(row[f.R_FIRST_PREFILL])
         while i != f.NO_SLOT:
-            chunks.append(int(slot[i, f.S_CHUNK]))
+            if slot[i, f.S_CHUNK] > 0:  # a sample of the prompt before it computes nothing
+                chunks.append(int(slot[i, f.S_CHUNK]))
             if slot[i, f.S_READY] + slot[i, f.S_CHUNK] == slot[i, f.S_TARGET]:
                 computed.append(i)
             i = int(slot[i, f.S_NEXT])
@@ -143,6 +146,7 @@ def _in_flight(state: State, r: int, end_ns: int) -> EndedPass:
         decodes=int(row[f.R_DECODES]),
         context_tokens=int(row[f.R_CONTEXT]),
         cached_tokens=int(row[f.R_CACHED]) if row[f.R_MIXED] else 0,
+        copied_blocks=int(row[f.R_COPIED]) if row[f.R_MIXED] else 0,
         chunks=tuple(chunks),
         requests=slot[slots, f.S_ID],
         numbers=numbers,

@@ -34,15 +34,21 @@ def piece_tokens(requests: Requests) -> int:
 def in_pieces(requests: Iterable[Requests], hash_tokens: int, most: int) -> Iterator[Piece]:
     """Pieces of at most `most` requests, one empty piece first; `hash_tokens`: of a shared piece (0: none is shared).
 
-    Only whole pieces of a prompt count; ValueError where parts differ in the tokens of a piece. Requests of sessions
-    are one piece, however many.
+    Only whole pieces of a prompt count; ValueError where parts differ in the tokens of a piece or in the samples of a
+    prompt, which no part and no piece cuts. Requests of sessions are one piece, however many.
     """
     nothing = np.zeros(0, dtype=np.int64)
     yield Piece(np.zeros((0, f.REQUEST_SIZE), dtype=np.int64), nothing)
+    samples, count = None, 0
     for part in requests:
+        samples = part.samples if samples is None else samples
+        if part.samples != samples or count % samples:
+            raise ValueError("all requests of a service must have as many samples of each prompt, in the same part")
+        count += part.count
         if hash_tokens and piece_tokens(part) != hash_tokens:
             raise ValueError("all requests of a service must name blocks of the same size")
         longest = most if part.previous is None else max(part.count, 1)  # turns of sessions stay at hand
+        longest = max(samples, longest - longest % samples)
         for start in range(0, part.count, longest):
             stop = min(start + longest, part.count)
             rows = np.zeros((stop - start, f.REQUEST_SIZE), dtype=np.int64)

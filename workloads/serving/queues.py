@@ -102,6 +102,7 @@ def clear_replica(s: State, r: int, mode: int) -> None:
     replica[r, f.R_FREE] = replica[r, f.R_BLOCKS]
     replica[r, f.R_DECODES] = replica[r, f.R_CONTEXT] = replica[r, f.R_RUNNING] = replica[r, f.R_LIVE] = 0
     replica[r, f.R_HEAD] = replica[r, f.R_TAIL] = f.NO_SLOT
+    replica[r, f.R_COPIES] = 0
     replica[r, f.R_CHANGED] = 1
     for phase in range(f.BLOCK_TOKENS):
         replica[r, f.R_PHASE + phase] = 0

@@ -9,6 +9,7 @@ from workloads.serving.plans import reconsider
 from workloads.serving.prediction import route
 from workloads.serving.prefix import pieces_to_reuse
 from workloads.serving.queues import change_outstanding, enqueue_by_arrival
+from workloads.serving.samples import note_routed, replica_of_sample
 
 
 @kernel_routine
@@ -17,7 +18,10 @@ def route_one(s: State, i: int, t: int) -> None:
     replica, slot, common = s.replica, s.slot, s.common
     tokens = slot[i, f.S_INPUT] + slot[i, f.S_SENT]
     most = pieces_to_reuse(s, slot[i, f.S_HASHES], tokens)
-    r = route(s, tokens, slot[i, f.S_LUCK], slot[i, f.S_HASH_AT], most)
+    r = replica_of_sample(s, slot[i, f.S_ID])
+    if r == f.NO_SLOT:
+        r = route(s, tokens, slot[i, f.S_LUCK], slot[i, f.S_HASH_AT], most)
+    note_routed(s, r, i)
     if r < common[f.C_REPLICAS]:
         common[f.C_TURN] = r
     change_outstanding(s, r, t, 1)

@@ -1,7 +1,8 @@
 """Bytes by memory level of a stretch of serving: summed over its passes, each with what it carried.
 
 A pass with prompt tokens reads weights once, the context of its decodes, its chunks' own keys and values once, and what
-earlier chunks left in the cache; attention within a chunk counts as over a prompt of its length.
+earlier chunks left in the cache; attention within a chunk counts as over a prompt of its length. A block that is
+copied, where samples of a prompt part, is read and written once more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from workloads.costs.layouts import Layout
 from workloads.costs.naive_attention import score_bytes_per_pair
 from workloads.costs.replica import ReplicaCosts, Tokens
 from workloads.costs.traffic import Work, prompt_attention_bytes, traffic_of_work
+from workloads.serving.fields import BLOCK_TOKENS
 from workloads.serving.pass_log import EndedPass
 
 Totals = dict[str, dict[str, float]]
@@ -101,13 +103,15 @@ def _work(replica: ReplicaCosts, passes: Sequence[EndedPass], *, prompt: bool, n
     made = _counts([each.requests.size for each in passes])
     context = _counts([each.context_tokens for each in passes]).astype(np.float64)
     chunks = _counts([each.prompt_tokens + each.cached_tokens for each in passes]).astype(np.float64)
+    copied = _counts([BLOCK_TOKENS * each.copied_blocks for each in passes]).astype(np.float64)
     scores = score_bytes_per_pair(replica) * context if naive else np.zeros(tokens.shape)
     return Work(
         tokens=tokens,
         logits=tokens if prompt and replica.constants.all_logits else made,
         sequences=made,
-        cache_reads=context + chunks,
-        near_reads=context * replica.kv_reads_per_value + chunks,
+        cache_reads=context + chunks + copied,
+        near_reads=context * replica.kv_reads_per_value + chunks + copied,
+        copied=copied,
         attention_bytes=scores + np.array([_over_chunks(replica, each.chunks) for each in passes]),
     )
 

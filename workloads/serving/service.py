@@ -52,7 +52,7 @@ TOTAL_NAMES = (
     "kv_used_token_steps", "kv_reserved_token_steps", "kv_external_token_steps",
     "swaps_out", "swaps_in", "swap_blocks_out", "swap_blocks_in", "swap_ns", "host_full",
     "host_hits", "remote_hits", "pieces_to_host", "pieces_to_remote", "pieces_dropped", "tier_ns",
-    "drafted", "accepted", "answered", "sent_tokens", "carried_ns",
+    "drafted", "accepted", "answered", "sent_tokens", "carried_ns", "samples_joined", "tail_copies",
 )  # fmt: skip
 
 
@@ -137,6 +137,7 @@ class Service:
         parts = iter([requests] if isinstance(requests, Requests) else requests)
         first = next(parts, None)
         hash_tokens = 0 if first is None or not isinstance(config.kv, PrefixSharing) else piece_tokens(first)
+        self._samples = 1 if first is None else first.samples
         self._chunks = in_pieces(chain([] if first is None else [first], parts), hash_tokens, CHUNK)
         self._ahead = next(self._chunks, None)
         self._state = new_state(
@@ -147,6 +148,7 @@ class Service:
             router=config.router,
             kv=config.kv,
             hash_tokens=hash_tokens,
+            samples=self._samples,
             watermark=config.watermark,
             ttft_limit_ns=f.FOREVER if config.ttft_limit_s is None else round(config.ttft_limit_s * 1e9),
             tpot_limit_ns=NO_TPOT_LIMIT_NS if config.tpot_limit_s is None else round(config.tpot_limit_s * 1e9),
@@ -341,18 +343,21 @@ class Service:
         self._state = self._state._replace(request=rows, record=self._more_records(first + count))
 
     def _draw(self, piece: NDArray[np.int64], first: int) -> None:
-        """Fill in what is drawn about the requests `first`, `first` + 1, ...: luck, class, cancellation, seed."""
+        """Fill in what is drawn about the requests `first`, `first` + 1, ...: luck, class, cancellation, seed.
+
+        Samples of a prompt have luck, class and cancellation in common.
+        """
         config, count = self.config, piece.shape[0]
         if isinstance(config.router, RandomRouter):
-            piece[:, f.Q_LUCK] = self._by_request(ROUTER_STREAM, first, count) * float(1 << f.LUCK_BITS)
+            piece[:, f.Q_LUCK] = self._by_prompt(ROUTER_STREAM, first, count) * float(1 << f.LUCK_BITS)
         if len(config.priorities) > 1:
             bounds = np.cumsum(config.priorities)[:-1]
-            piece[:, f.Q_CLASS] = np.searchsorted(bounds, self._by_request(PRIORITY_STREAM, first, count), "right")
+            piece[:, f.Q_CLASS] = np.searchsorted(bounds, self._by_prompt(PRIORITY_STREAM, first, count), "right")
         if config.needs_seeds:
             piece[:, f.Q_SEED] = self._by_request(RETRY_STREAM, first, count) * float(1 << f.SEED_BITS)
         piece[:, f.Q_CANCEL] = f.FOREVER
         if config.clients.cancellations is not None:
-            luck = self._by_request(CANCEL_STREAM, first, count)
+            luck = self._by_prompt(CANCEL_STREAM, first, count)
             piece[:, f.Q_CANCEL] = config.clients.cancellations.after_ns(luck, f.FOREVER)
 
     def _by_request(self, stream: str, first: int, count: int) -> NDArray[np.float64]:
@@ -367,6 +372,11 @@ class Service:
             parts.append(self._blocks[stream][1][offset:end])
             place += end - offset
         return np.concatenate(parts)
+
+    def _by_prompt(self, stream: str, first: int, count: int) -> NDArray[np.float64]:
+        """Uniforms by prompt: draw j belongs to all samples of prompt j."""
+        n = self._samples
+        return np.repeat(self._by_request(stream, first // n, -(-count // n)), n)[:count]
 
     def _more_records(self, requests: int) -> NDArray[np.int64]:
         """Rows for the requests loaded so far, at most as many as are to be recorded."""

@@ -65,6 +65,7 @@ def new_state(
     router: Router,
     kv: Paged | Contiguous | PrefixSharing,
     hash_tokens: int,
+    samples: int,
     watermark: float,
     ttft_limit_ns: int,
     tpot_limit_ns: int,
@@ -78,7 +79,10 @@ def new_state(
     tiers: Tiers | None,
     speculation: Speculation | None,
 ) -> State:
-    """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece."""
+    """All replicas up, idle and empty at instant 0, and no request yet; `hash_tokens`: tokens of a shared piece.
+
+    `samples`: answers of one prompt, one request after the other.
+    """
     setting = np.zeros(f.COMMON_SIZE, dtype=np.int64)
     setting[f.C_REPLICAS] = replicas
     setting[f.C_MAX_BATCH] = batching.max_batch if batching.max_batch is not None else NO_LIMIT
@@ -86,6 +90,8 @@ def new_state(
     setting[f.C_BLOCKS] = blocks
     setting[f.C_WATERMARK] = int(watermark * blocks)
     set_cache(setting, batching, kv, hash_tokens)
+    shares_tails = setting[f.C_UNIT] == 1 and not isinstance(batching, Disaggregated)
+    setting[f.C_SAMPLES], setting[f.C_SAMPLED] = samples if shares_tails else 1, f.NO_SLOT
     setting[f.C_ROUTER] = router.code
     setting[f.C_ROUTED] = replicas
     setting[f.C_ROOM] = blocks
@@ -208,8 +214,11 @@ def set_pools(
 
 
 def heap_size(setting: NDArray[np.int64], slots: int, blocks: int) -> int:
-    """Most sequences that can decode on one replica: by slots of the kernel, by the batch, by blocks."""
-    return int(min(slots, setting[f.C_MAX_BATCH], blocks))
+    """Most sequences that can decode on one replica: by slots of the kernel, by the batch, by blocks.
+
+    Samples of a prompt may hold none but its blocks until they write.
+    """
+    return int(min(slots, setting[f.C_MAX_BATCH], blocks * int(setting[f.C_SAMPLES])))
 
 
 def with_more_slots(state: State) -> State:
