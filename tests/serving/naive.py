@@ -455,14 +455,39 @@ class Naive:
         if replica is None:
             return FAR
         costs, (decodes, context) = self.rules.costs, self.decoding_now(replica)
+        total = 0
+        steps = self.steps_to_place(replica)
+        if steps is not None:
+            decodes = max(1, decodes)
+            step = sum(costs.decode[decodes]) + costs.kv[decodes] * context
+            total = steps * step + costs.kv[decodes] * decodes * (steps * (steps - 1) // 2)
+            context = context * (decodes - 1) // decodes
+            decodes -= 1
         work = prompt + sum(request.prompt + request.sent for request in replica.queue)
         work += self.unfinished_prompts(replica)
-        total = 0
         while work > 0:
             tokens = min(work, (self.rules.budget or FAR) - decodes)
             work -= tokens
             total += self.prefill_total(decodes + tokens) + costs.kv[decodes] * context
         return total
+
+    def steps_to_place(self, replica: Replica) -> int | None:
+        """Decode steps until there is one for a newcomer; None where there is."""
+        places = min(self.rules.max_batch or FAR, self.rules.blocks)
+        if len(replica.running) + len(replica.queue) < places:
+            return None
+        free = [request.output - request.sent - (not request.decoding) for request in replica.running]
+        gone = 0
+        for request in replica.queue:
+            start = 0
+            if len(free) == places:
+                gone += 1
+                if gone == 64:
+                    return min(free) * (len(replica.running) + len(replica.queue) + 1 - places) // 64
+                start = min(free)
+                free.remove(start)
+            free.append(start + request.output - request.sent - 1)
+        return min(free)
 
     def prefill_total(self, tokens: int) -> int:
         """All parts of a pass; beyond the table in a straight line."""

@@ -82,6 +82,10 @@ class PoolNaive(Naive):
 
     # Time.
 
+    def steps_to_place(self, replica: Replica) -> int | None:
+        """Places of prefill replicas are free when prompts are computed."""
+        return None
+
     def advance(self, until: int) -> None:
         """Ends of passes, ends of transfers, arrivals, boundaries."""
         while True:

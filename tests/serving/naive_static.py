@@ -21,6 +21,10 @@ class StaticNaive(Naive):
             return 0, 0
         return replica.places, replica.places * (replica.prompt + replica.steps)
 
+    def steps_to_place(self, replica: Replica) -> int | None:
+        """Places of a batch are not looked at."""
+        return None
+
     def unfinished_prompts(self, replica: Replica) -> int:
         """Padded prompts in flight are not counted."""
         return 0

@@ -88,8 +88,9 @@ def test_attempts_back_off() -> None:
 
 def test_limits_at_the_door() -> None:
     """Goal: rejected at once, by length of the queue, by outstanding, by the predicted time to first token. Method: ten
-    at once against each limit."""
-    predicted_s = COSTS.prefill_s(64 * 4)
+    at once against each limit; the fourth waits for three answers of four steps, one after the other."""
+    steps, kv_s = 3 * 4, float(COSTS.kv_read_s_per_token[1])
+    predicted_s = COSTS.prefill_s(64 * 4) + steps * COSTS.decode_s(1, 0) + kv_s * steps * (steps - 1) / 2
     for admission, taken in (
         (Admission(max_queue=3), 3),
         (Admission(max_outstanding=4), 4),

@@ -12,6 +12,8 @@ from workloads.serving.fields import State
 
 MASK_32 = (1 << 32) - 1
 MIX = 0x45D9F3B
+"""Multiplier of a public 32-bit hash, found by a search for one whose input bits each flip half of the output's (Stack
+Overflow, "What integer hash function are good that accepts an integer hash key?")."""
 WHOLE_DRAW = 1.0 / (1 << 32)
 """A draw times this lies in [0, 1)."""
 

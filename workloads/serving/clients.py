@@ -12,10 +12,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.serving.fields import CLASSES
+
 LONGEST_S = 1e8
 """Three years: well inside the clock of int64 nanoseconds."""
 MOST_ATTEMPTS = 16
-MOST_CLASSES = 8
+"""A limit of ours: after 15 doublings a backoff of a second is nine hours, and draws above belong to drafts."""
+MOST_CLASSES = CLASSES
+"""A limit of ours: every replica keeps a place in its queue for each class."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,7 +156,7 @@ SEED_BITS = 53
 # How long a client waits for its limit: until its request is admitted, or has a token, or its whole answer.
 UNTIL_ADMISSION, UNTIL_FIRST_TOKEN, UNTIL_ANSWER = range(3)
 CLASSES = 8
-"""Most classes of priority; 0 is the highest."""
+"""Most classes of priority, a limit of ours; 0 is the highest."""
 
 # Columns of a replica (row `replicas` is the router's own waiting room, used while no replica is believed up).
 (

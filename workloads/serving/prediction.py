@@ -6,19 +6,29 @@ every way of running the kernel predicts the same):
     work   = n + prompt tokens that wait there (prompts and sent tokens to be computed again) + rest of a partial prompt
     room   = token budget - decodes                                  (no limit: all of the work fits into one pass)
     passes = ceil(work / room), all but the last full
-    TTFT   = sum over passes of T_prefill(decodes + its prompt tokens) + passes x KV reads of the decodes
+    TTFT   = wait for a place + sum over passes of T_prefill(decodes + its prompt tokens)
+             + passes x KV reads of the decodes
 
-Blocks, slots, priorities, attention of the prompts, what is left of the pass in flight and padding are left out. A
-replica that is dead and not yet known to be predicts from what waits there; the router's room predicts for ever.
+Where those that run and wait leave no place in the batch, the newcomer waits for one: each place goes, when its answer
+ends, to the next in the queue, for as many decode steps as that one asks for (lengths of answers are taken as known);
+steps are those of the decodes now, one of which is gone when the passes begin. Of a longer queue `MOST_LOOKED` places
+are followed, and the wait grows in proportion beyond them.
+
+Blocks, priorities, attention of the prompts, accepted drafts, what is left of the pass in flight, padding and places of
+static batches are left out. A replica that is dead and not yet known to be predicts from what waits there; the router's
+room predicts for ever.
 """
 
 from __future__ import annotations
 
 from topology.compilation import kernel_part, kernel_routine
 from workloads.serving import fields as f
-from workloads.serving.booking import kv_ns, table_row, table_value
+from workloads.serving.booking import elapsed_ns, kv_ns, table_row, table_value
 from workloads.serving.fields import State
-from workloads.serving.queues import choose_replica
+from workloads.serving.queues import SLOT_BITS, choose_replica, push_heap, sift_down
+
+MOST_LOOKED = 64
+"""Places that are followed one by one: a limit of ours, for the time that it takes."""
 
 
 @kernel_part
@@ -28,13 +38,68 @@ def prefill_ns(s: State, tokens: int) -> float:
     return table_value(s, row, weight, f.T_PREFILL)
 
 
+@kernel_part
+def steps_of(s: State, i: int) -> int:
+    """Decode steps of slot i after its prompt."""
+    steps: int = s.slot[i, f.S_OUTPUT] - s.slot[i, f.S_SENT] - 1
+    return steps
+
+
+@kernel_routine
+def steps_to_place(s: State, r: int) -> int:
+    """Decode steps until replica r, with more to do than places, has one for a request that comes now.
+
+    The row of the router's room, where nothing decodes, has the room for the heap of steps at which places are free.
+    """
+    replica, slot, room = s.replica, s.slot, s.common[f.C_REPLICAS]
+    places = min(s.common[f.C_MAX_BATCH], replica[r, f.R_BLOCKS])
+    size, done = replica[r, f.R_DECODES], replica[r, f.R_STEPS]
+    for place in range(size):
+        replica[room, f.R_HEAP + place] = (replica[r, f.R_HEAP + place] >> SLOT_BITS) - done
+    i = replica[r, f.R_TAIL]
+    while i != f.NO_SLOT and slot[i, f.S_STATE] == f.PREFILL:
+        push_heap(s, room, steps_of(s, i), size)
+        size += 1
+        i = slot[i, f.S_PREVIOUS]
+    i, looked = replica[r, f.R_QUEUE_HEAD], 1
+    while i != f.NO_SLOT and looked < MOST_LOOKED:
+        if size < places:
+            push_heap(s, room, steps_of(s, i), size)
+            size += 1
+        else:
+            sift_down(s, room, 0, replica[room, f.R_HEAP] + steps_of(s, i), size)
+            looked += 1
+        i = slot[i, f.S_NEXT]
+    needed = replica[r, f.R_RUNNING] + replica[r, f.R_QUEUE] + 1 - places
+    steps: int = replica[room, f.R_HEAP] * needed // looked
+    return steps
+
+
+@kernel_part
+def lacks_place(s: State, r: int) -> bool:
+    """Whether a request that comes to replica r now waits until an answer there ends."""
+    replica, common = s.replica, s.common
+    taken = replica[r, f.R_RUNNING] + replica[r, f.R_QUEUE]
+    full = taken >= common[f.C_MAX_BATCH] or taken >= replica[r, f.R_BLOCKS]
+    return bool(full and not common[f.C_STATIC] and common[f.C_PREFILLS] == 0)
+
+
 @kernel_routine
 def predicted_ttft_ns(s: State, r: int, prompt: int) -> float:
     """Predicted time to first token of a prompt of `prompt` tokens that arrives at replica r now, in ns."""
     replica, slot = s.replica, s.slot
     if r == s.common[f.C_REPLICAS]:
         return float(f.FOREVER)
-    decodes = replica[r, f.R_DECODES]
+    decodes, context = replica[r, f.R_DECODES], replica[r, f.R_CONTEXT]
+    wait = 0
+    if lacks_place(s, r):
+        decodes = max(1, decodes)
+        row, weight = table_row(s, decodes)
+        per_token = kv_ns(s, decodes)
+        step = table_value(s, row, weight, f.T_DECODE) + per_token * context
+        wait = elapsed_ns(steps_to_place(s, r), step, per_token * decodes)
+        context = context * (decodes - 1) // decodes
+        decodes -= 1
     work = prompt + replica[r, f.R_QUEUE_TOKENS]
     partial = replica[r, f.R_TAIL]
     if partial != f.NO_SLOT and slot[partial, f.S_STATE] == f.PREFILL and not s.common[f.C_STATIC]:
@@ -44,8 +109,8 @@ def predicted_ttft_ns(s: State, r: int, prompt: int) -> float:
             i = slot[i, f.S_PREVIOUS]
     room = s.common[f.C_BUDGET] - decodes
     full = (work - 1) // room
-    reads = kv_ns(s, decodes) * replica[r, f.R_CONTEXT]
-    predicted = prefill_ns(s, decodes + work - full * room) + (full + 1) * reads
+    reads = kv_ns(s, decodes) * context
+    predicted = wait + prefill_ns(s, decodes + work - full * room) + (full + 1) * reads
     if full > 0:
         predicted += full * prefill_ns(s, decodes + room)
     return float(predicted)
