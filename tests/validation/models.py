@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from sim.measured_times import shipped_times
+from tests.serving.test_chunked_gain import in_chunks_s, llama_costs
 from tests.serving.test_waste import chat
 from tests.validation.rows import Chapter, Reference
 from tests.workloads.test_models_chips import KV_BYTES
@@ -25,7 +26,7 @@ from workloads.kv_cache import Paged
 POPE = "Pope et al., arXiv:2211.05102, as quoted"
 STREAM = "JetStream on PyTorch, benchmarks/summary.md"
 BOOK = "JAX scaling book"
-JETSTREAM = (*JETSTREAM_ROWS, ("llama3_8b", "bf16", 128, 8249), ("llama3_8b", "int8", 256, 10873))
+JETSTREAM = (*JETSTREAM_ROWS, ("llama3_8b", "bf16", 128, 2048, 8249), ("llama3_8b", "int8", 256, 2048, 10873))
 OWN = ("gpt_89b", "gpt_20b", "gpt_6_7b", "llama3_1_8b")
 """Models that the reference table of caches does not hold."""
 
@@ -93,11 +94,25 @@ def _memory() -> Iterator[Reference]:
             mark="V2", source=dao, text="{:.1f} GB",
         )  # fmt: skip
     replica, _ = replica_on(MODELS["llama2_13b"], TPU_V5E, "2x4")
-    for batch, value in ((8, 12.13), (16, 20.30)):
+    for batch, value in ((1, 4.98), (8, 12.13), (16, 20.30)):
         yield Reference(
             what=f"bound of a step of Llama-2 13B on 8 v5e, 8,192 tokens, batch {batch}", value=value,
             ours=lambda b=batch: 1e3 * float(pass_cost(replica, Phase.DECODE, b, 8192).lower_bound_s), mark="V",
             source=BOOK, text="{:.2f} ms",
+        )  # fmt: skip
+    for shape, milliseconds in (("2x4", 17.0), ("4x4", 8.5)):
+        small, _ = replica_on(MODELS["llama3_70b"], TPU_V5E, shape, weights="int8", kv="int8")
+        yield Reference(
+            what=f"bound of a step of Llama-3 70B, int8, on {shape} v5e, 8,192 tokens, batch 32", value=milliseconds,
+            ours=lambda r=small: 1e3 * float(pass_cost(r, Phase.DECODE, 32, 8192).lower_bound_s), mark="V",
+            source=BOOK, text="{:.1f} ms",
+        )  # fmt: skip
+    table = llama_costs()
+    for chunk in (512, 2048):
+        yield Reference(
+            what=f"what chunks of {chunk:,} add to a prefill of 4,096, Llama-2 70B on 4 A100", value=(0.0, 25.0),
+            ours=lambda c=chunk: 100 * (in_chunks_s(table, c) / table.prefill_s(4096) - 1), mark="V2",
+            source="Sarathi-Serve, arXiv:2403.02310, as quoted (chunks of 512)", text="{:.1f} %",
         )  # fmt: skip
     yield Reference(
         what="cache memory that holds no token, paged, a saturated chat", value=(0.0, 4.0),
@@ -115,11 +130,12 @@ def _jetstream(replica: ReplicaCosts, batch: int, context: int) -> float:
 
 def _prefills() -> Iterator[Reference]:
     replica, _ = replica_on(MODELS["llama2_7b"], TPU_V5E, "2x4")
-    for key, formats, batch, rate in JETSTREAM:
+    for key, formats, batch, held, rate in JETSTREAM:
         served, _ = replica_on(MODELS[key], TPU_V5E, "2x4", weights=formats, kv=formats)
-        for reading, context in (("the whole cache of 2,048 is read", 2048), ("a mean context of 600", 600)):
+        chips = "8 v5e" if held == 2048 else f"8 v5e, cache that rolls over {held:,}"
+        for reading, context in ((f"the whole cache of {held:,} is read", held), ("a mean context of 600", 600)):
             yield Reference(
-                what=f"{key}, {formats}, batch {batch}, 8 v5e, if {reading}", value=rate,
+                what=f"{key}, {formats}, batch {batch}, {chips}, if {reading}", value=rate,
                 ours=partial(_jetstream, served, batch, context), mark="V", source=STREAM, text="{:,.0f} tokens/s",
             )  # fmt: skip
     times = ((16, 5.7), (64, 6.2), (128, 7.7), (256, 11.6), (512, 20.2), (1024, 38.4), (2048, 78.2))

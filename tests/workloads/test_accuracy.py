@@ -68,7 +68,7 @@ def test_published_rows_are_met(group: str, mean: float, worst: float) -> None:
 
 @pytest.mark.parametrize(
     ("group", "mean", "worst"),
-    [("pope_prefill", 0.04, 0.07), ("pope_decode", 0.05, 0.09), ("fastertransformer", 0.045, 0.09),
+    [("pope_prefill", 0.04, 0.07), ("pope_decode", 0.05, 0.09), ("fastertransformer", 0.04, 0.09),
      ("lmdeploy", 0.05, 0.09)],
 )  # fmt: skip
 def test_rows_that_nothing_was_fitted_on_are_met(group: str, mean: float, worst: float) -> None:

@@ -12,26 +12,28 @@ from workloads.costs.layouts import Layout
 from workloads.costs.passes import Phase, pass_seconds
 
 JETSTREAM = [
-    ("llama2_7b", "bf16", 96, 3663),
-    ("llama2_7b", "int8", 96, 4783),
-    ("llama2_13b", "bf16", 48, 2056),
-    ("llama2_13b", "int8", 96, 3458),
-    ("gemma_7b", "bf16", 96, 3236),
-    ("gemma_7b", "int8", 128, 4695),
+    ("llama2_7b", "bf16", 96, 2048, 3663),
+    ("llama2_7b", "int8", 96, 2048, 4783),
+    ("llama2_13b", "bf16", 48, 2048, 2056),
+    ("llama2_13b", "int8", 96, 2048, 3458),
+    ("llama2_13b", "bf16", 80, 1280, 2911),
+    ("llama2_13b", "int8", 96, 1280, 3938),
+    ("gemma_7b", "bf16", 96, 2048, 3236),
+    ("gemma_7b", "int8", 128, 2048, 4695),
 ]
-"""Output tokens per second on 8 TPU v5e, cache of 2,048 tokens per slot, ShareGPT-like (V)."""
+"""Tokens of cache per slot, output tokens per second on 8 TPU v5e, ShareGPT-like (V, benchmarks/summary.md)."""
 
 
-@pytest.mark.parametrize(("model", "formats", "batch", "measured"), JETSTREAM)
+@pytest.mark.parametrize(("model", "formats", "batch", "cache", "measured"), JETSTREAM)
 def test_jetstream_on_eight_v5e_lies_between_two_readings(
-    model: str, formats: str, batch: int, measured: float
+    model: str, formats: str, batch: int, cache: int, measured: float
 ) -> None:
-    """Goal: constants of v4 foretell v5e. Method: decode of the whole static cache (2,048 tokens) and of a mean context
-    (600), each with a prompt of 256 per 200 output tokens: the measured rate lies between, and the slower reading is
-    within 21 % of it."""
+    """Goal: constants of v4 foretell v5e. Method: decode of the whole static cache (2,048 tokens; 1,280 where it rolls)
+    and of a mean context (600), each with a prompt of 256 per 200 output tokens: the measured rate lies between, and
+    the slower reading is within 21 % of it."""
     replica, _ = replica_on(MODELS[model], TPU_V5E, "2x4", weights=formats, kv=formats)
     prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256)) / 200
-    slow, fast = (1 / (float(pass_seconds(replica, Phase.DECODE, batch, n)) / batch + prompt) for n in (2048, 600))
+    slow, fast = (1 / (float(pass_seconds(replica, Phase.DECODE, batch, n)) / batch + prompt) for n in (cache, 600))
     assert slow <= 1.01 * measured <= 1.01 * fast
     assert slow >= 0.79 * measured
 
@@ -46,6 +48,22 @@ def test_jetstream_with_grouped_heads(formats: str, batch: int, measured: float)
     prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256, layout)) / 200
     rate = 1 / (float(pass_seconds(replica, Phase.DECODE, batch, 600, layout)) / batch + prompt)
     assert 0.90 < rate / measured < 0.94
+
+
+def test_jetstream_of_a_small_model_waits_for_its_host() -> None:
+    """Goal: the rows that are far off, explained: Gemma 2B, int8, batch 1,024 on one v5e made 4,249 tokens/s (V), 8,746
+    on eight that share nothing (data parallel): 2.06 times as much, so what binds is the program that feeds them.
+    Method: the chip alone is foretold 2.1 to 2.6 times as fast, eight of them 7 to 8.5 times as fast as measured."""
+    alone, together = 4249, 8746
+    assert together / alone < 2.1
+    replica, _ = replica_on(MODELS["gemma_2b"], TPU_V5E, "1", weights="int8", kv="int8")
+    prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256)) / 200
+
+    def rate(batch: int, context: int) -> float:
+        return 1 / (float(pass_seconds(replica, Phase.DECODE, batch, context)) / batch + prompt)
+
+    assert 2.1 < rate(1024, 2048) / alone < rate(1024, 600) / alone < 2.6
+    assert 7.0 < 8 * rate(1024 // 8, 2048) / together < 8 * rate(1024 // 8, 600) / together < 8.5
 
 
 @pytest.mark.parametrize(
