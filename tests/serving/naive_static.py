@@ -79,7 +79,7 @@ class StaticNaive(Naive):
         t, places = flight.end, replica.places
         tokens, pairs = places * replica.prompt, places * sum(range(1, replica.prompt + 1))
         for request in flight.prompts:
-            self.split_prompt(request, flight, tokens, 0, pairs, 0)
+            self.split_prompt(request, request, flight, tokens, 0, pairs, 0)
             self.count["recomputed_tokens"] += request.redo
             self.count["prompt_tokens"] += request.prompt + request.sent
             self.count["padded_tokens"] += replica.prompt - request.prompt - request.sent
