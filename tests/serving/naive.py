@@ -706,8 +706,9 @@ class Naive:
         parts = self.rules.costs.decode[decodes]
         alone = sum(parts) + reads
         if flight.prompts and flight.healthy < alone:
-            ledger["interference"] += flight.healthy - reads
-            return
+            left = flight.healthy - reads
+            shorter = [int(left / (alone - reads) * part) for part in parts[:3]]
+            parts, alone = [*shorter, left - sum(shorter)], flight.healthy
         for name, part in zip(("decode_compute", "weights", "collectives", "fixed"), parts, strict=True):
             ledger[name] += part
         ledger["interference"] += flight.healthy - alone

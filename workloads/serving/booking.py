@@ -164,7 +164,11 @@ def book_decode(s: State, r: int, k: int, live: int) -> None:
 
 @kernel_part
 def decode_share_of_pass(s: State, r: int, healthy: int) -> None:
-    """Split a pass that carries prompts, `healthy` ns long, into the gauges of its decodes (in `scratch`)."""
+    """Split a pass that carries prompts, `healthy` ns long, into the gauges of its decodes (in `scratch`).
+
+    What it takes beyond a step of theirs alone is interference. It may take less, where the layout of prompts is
+    faster: then its time, reads of the cache aside, is split as that of their step is.
+    """
     replica, scratch = s.replica, s.scratch
     decodes = replica[r, f.R_DECODES]
     row, weight = table_row(s, decodes)
@@ -173,12 +177,13 @@ def decode_share_of_pass(s: State, r: int, healthy: int) -> None:
     alone = int(table_value(s, row, weight, f.T_DECODE) + reads + 0.5)
     clear_scratch(s)
     scratch[f.G_KV] = kv
+    part = 1.0
     if healthy < alone:
-        scratch[f.G_INTERFERENCE] = healthy - kv
-        return
-    scratch[f.G_DECODE] = int(table_value(s, row, weight, f.T_DECODE + 1))
-    scratch[f.G_WEIGHTS] = int(table_value(s, row, weight, f.T_DECODE + 2))
-    scratch[f.G_COLLECTIVES] = int(table_value(s, row, weight, f.T_DECODE + 3))
+        part = (healthy - kv) / (alone - kv)
+        alone = healthy
+    scratch[f.G_DECODE] = int(part * table_value(s, row, weight, f.T_DECODE + 1))
+    scratch[f.G_WEIGHTS] = int(part * table_value(s, row, weight, f.T_DECODE + 2))
+    scratch[f.G_COLLECTIVES] = int(part * table_value(s, row, weight, f.T_DECODE + 3))
     scratch[f.G_FIXED] = alone - kv - scratch[f.G_DECODE] - scratch[f.G_WEIGHTS] - scratch[f.G_COLLECTIVES]
     scratch[f.G_INTERFERENCE] = healthy - alone
 
