@@ -39,7 +39,12 @@ class Pinned(types.Type):
     def __init__(self, tables: tuple[Table, ...]) -> None:
         self.tables = tables
         self.places = {table.field: place for place, table in enumerate(tables)}
-        super().__init__(name=f"Pinned({', '.join(table.name for table in tables)})")
+        super().__init__(name="Pinned")  # short: every function's name in LLVM code has it
+
+    @property
+    def key(self) -> tuple[Table, ...]:
+        """What makes it another type (the name is numba's)."""
+        return self.tables
 
 
 register_model(Table)(models.OpaqueModel)
