@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from tests.shared_data import shared_file
 from workloads.catalogue.chip import Chip
 from workloads.catalogue.gpus import A100_80GB
+from workloads.catalogue.models import MODELS
 from workloads.catalogue.stack import StackConstants
 from workloads.catalogue.stacks import A100_FASTERTRANSFORMER, TPU_JAX
 from workloads.catalogue.tpus import TPU_V6E
 from workloads.collectives import SliceNetwork, gather_terms_s
+from workloads.costs.asking import replica_on
+from workloads.costs.layouts import Layout
 from workloads.costs.replica import knee_split
 
 Floats = NDArray[np.float64]
@@ -88,6 +91,30 @@ def test_tiles_and_launches_explain_the_worst(a100: pd.DataFrame) -> None:
         assert explained < bare
 
 
+SMALL = {"input_layernorm": 1, "post_attention_layernorm": 1, "attn_rope": 1, "mlp_act": 1, "add": 2}
+"""Kernels of a layer that only move values, and how often each runs."""
+
+
+@pytest.mark.parametrize(
+    ("gpus", "mean", "worst"), [(1, 0.11, 0.30), (2, 0.12, 0.35), (4, 0.16, 0.40), (8, 0.18, 0.46)]
+)
+def test_kernels_that_only_move_values(a100: pd.DataFrame, gpus: int, mean: float, worst: float) -> None:
+    """Goal: norms, rotation, activation and sums of a layer, together, against bytes at the stack's share of memory and
+    its fixed time per layer. Method: mean error over 1 to 4,096 tokens; on several GPUs the worst, 32 to 45 % too slow,
+    lies between 128 and 256 tokens, where launches still hide the bytes that the costs add to them."""
+    own = a100[a100["num_tensor_parallel_workers"] == gpus]
+    tokens = own["num_tokens"].to_numpy()
+    measured = sum(own[f"time_stats.{name}.median"].to_numpy() * 1e-3 * count for name, count in SMALL.items())
+    replica, _ = replica_on(MODELS["llama2_7b"], A100_80GB, str(gpus), stack="fastertransformer")
+    bytes_each = replica.elementwise_bytes(Layout.WEIGHT_STATIONARY_1D, tokens) / replica.model.layers
+    constants = replica.constants
+    computed = bytes_each / (A100_80GB.hbm_bytes_per_s * constants.hbm_efficiency) + constants.layer_fixed_s
+    errors = computed / measured - 1
+    assert np.abs(errors).mean() < mean
+    assert np.abs(errors).max() < worst
+    assert gpus == 1 or 128 < tokens[int(np.argmax(errors))] < 256
+
+
 def test_all_reduces_on_one_server() -> None:
     """Goal: all-reduce of 4 to 64 MB over 2, 4, 8 A100s. Method: two gathers at the stack's share, their steps and
     fixed times; median error under 15 % (below 1 MB the measured times jump between 16 and 62 us at one size)."""
@@ -110,15 +137,19 @@ def v6e() -> pd.DataFrame:
     return table
 
 
-V6E = {"gate_proj": (4096, 14336), "up_proj": (4096, 14336), "lm_head": (4096, 128256), "q_proj": (4096, 4096)}
+V6E = {"gate_proj": (4096, 14336), "up_proj": (4096, 14336), "down_proj": (14336, 4096), "lm_head": (4096, 128256),
+       "q_proj": (4096, 4096), "o_proj": (4096, 4096)}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "mean"), [("gate_proj", 0.15), ("up_proj", 0.16), ("lm_head", 0.13), ("q_proj", 0.16)]
-)
-def test_products_on_a_tpu_of_another_generation(v6e: pd.DataFrame, name: str, mean: float) -> None:
-    """Goal: constants fitted on v4 carry over to v6e. Method: mean error over 1 to 2,048 tokens."""
-    own = v6e[v6e["layer_name"] == name]
+    ("name", "above", "mean"),
+    [("gate_proj", 0, 0.15), ("up_proj", 0, 0.16), ("down_proj", 0, 0.18), ("lm_head", 0, 0.13), ("q_proj", 0, 0.16),
+     ("o_proj", 256, 0.21)],
+)  # fmt: skip
+def test_products_on_a_tpu_of_another_generation(v6e: pd.DataFrame, name: str, above: int, mean: float) -> None:
+    """Goal: constants fitted on v4 carry over to v6e. Method: mean error over 1 to 2,048 tokens; of `o_proj` beyond 256
+    (below, its weights are on the chip: the next test, and the costs are 1.6 to 2.7 times too slow)."""
+    own = v6e[(v6e["layer_name"] == name) & (v6e["input"] > above)]
     tokens = own["input"].to_numpy(dtype=np.float64)
     errors = product_s(tokens, *V6E[name], TPU_V6E, TPU_JAX) / own["seconds"].to_numpy() - 1
     assert np.abs(errors).mean() < mean
@@ -132,6 +163,19 @@ def test_what_no_memory_could_stream_was_on_the_chip(v6e: pd.DataFrame) -> None:
     assert np.median(2 * 4096 * 4096 / few["seconds"] / TPU_V6E.hbm_bytes_per_s) > 2
     one = v6e[(v6e["layer_name"] == "lm_head") & (v6e["input"] == 1)]
     assert np.median(2 * 4096 * 128256 / one["seconds"] / TPU_V6E.hbm_bytes_per_s) > 1.5
+
+
+def test_small_kernels_of_a_tpu_are_fused(v6e: pd.DataFrame) -> None:
+    """Goal: why the costs have no kernels that only move values on TPUs. Method: norms and rotation of a layer take 1 %
+    of its products, at every token count; the norm after attention takes less than its bytes at HBM's full rate."""
+    names = v6e["layer_name"]
+    small, large = (
+        v6e[names.isin(each)].groupby("input")["seconds"].sum()
+        for each in (("input_layernorm", "post_layernorm", "rope"), ("q_proj", "o_proj", "gate_proj", "down_proj"))
+    )
+    assert (small / large).max() < 0.02
+    norm = v6e[(names == "post_layernorm") & (v6e["input"] >= 256)]
+    assert (norm["seconds"] < 2 * 2 * 4096 * norm["input"] / TPU_V6E.hbm_bytes_per_s).all()
 
 
 def test_attention_as_it_was_profiled_on_v6e_is_far_from_its_bounds() -> None:
