@@ -231,6 +231,7 @@ def _service(service: ServiceSection) -> Sequence[Setting]:
         arrivals = f"{percent(service.load)} of capacity"
     else:
         arrivals = f"{number(service.rate)} requests/s" if service.rate is not None else "as in the trace"
+    samples = f", {service.samples} answers to each prompt" if service.samples > 1 else ""
     slo = service.slo
     limits = (
         f"first token in {seconds(slo.ttft)}, later ones in {seconds(slo.tpot)} each, for {percent(slo.attainment)}"
@@ -240,7 +241,7 @@ def _service(service: ServiceSection) -> Sequence[Setting]:
     return [
         (f"{service.name}: slices", f"{service.replicas} x {shape} ({shape.chips} chips) of {service.chip}", ""),
         (f"{service.name}: model", f"{service.model}, {memory}", ""),
-        (f"{service.name}: requests", f"{service.requests.kind}, {arrivals}", ""),
+        (f"{service.name}: requests", f"{service.requests.kind}, {arrivals}{samples}", ""),
         *_lengths(service),
         (f"{service.name}: limits", limits, ""),
         (f"{service.name}: rules", f"{rules}, batch of at most {service.max_batch}", ""),

@@ -92,7 +92,7 @@ SERVICE_UNITS = {
     "link_bytes_per_token": "byte", "network_bytes_per_token": "byte", "rejected_share": "1",
     "answered_after_disturbance": "1", "answered_undisturbed": "1",
     "timed_out_share": "1", "cancelled_share": "1", "retries_per_request": "retries",
-    "drafts_accepted_share": "1",
+    "drafts_accepted_share": "1", "samples_joined_share": "1", "copied_blocks_per_request": "blocks",
 }  # fmt: skip
 """Measures of a service with their units."""
 
@@ -320,6 +320,8 @@ MEASURES: dict[str, MeasureName] = {
         "1", "preemption: {kind: swap}", lambda service: service.preemption.kind == "swap"
     ),
     "drafts_accepted_share": _of_some_service("1", "speculation", lambda service: service.speculation is not None),
+    "samples_joined_share": _of_some_service("1", "samples: 4", lambda service: service.samples > 1),
+    "copied_blocks_per_request": _of_some_service("blocks", "samples: 4", lambda service: service.samples > 1),
     "goodput_rate_requests_per_s": MeasureName(
         unit="1/s",
         needs="serving.load_curve",

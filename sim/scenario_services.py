@@ -247,6 +247,9 @@ class ServiceSection(Section):
     """Speculative decoding: a draft model, and how many of its tokens are accepted; left out, one token per step."""
     shared_prefix: SharedPrefix | None = None
     """Common beginnings of prompts, for requests whose own file names none."""
+    samples: Count = 1
+    """Answers to each prompt. Each counts as a request, in rates and windows too: prompts come `samples` times more
+    rarely."""
     utilisation: Share = 0.9
     """Share of memory that weights, activations and KV cache may fill together."""
     activation_reserve: Annotated[float, Unit("1", low=0.0, high=1.0)] = 0.05

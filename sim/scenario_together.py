@@ -15,6 +15,7 @@ from workloads.kv_cache import BLOCK_TOKENS, Contiguous, Paged, PrefixSharing, b
 
 Wrong = tuple[str, str, str]
 """The key that is wrong, why, and what to write."""
+MOST_SAMPLES = 128
 
 
 def cache_faults(service: ServiceSection) -> Iterator[Wrong]:
@@ -22,6 +23,7 @@ def cache_faults(service: ServiceSection) -> Iterator[Wrong]:
     yield from _cut_faults(service)
     yield from _preemption_faults(service)
     yield from _prefix_faults(service)
+    yield from _sample_faults(service)
 
 
 def _cut_faults(service: ServiceSection) -> Iterator[Wrong]:
@@ -61,10 +63,30 @@ def _prefix_faults(service: ServiceSection) -> Iterator[Wrong]:
             yield "tiers", "what moves below the cache are prefixes that prompts share", advice
     if service.shared_prefix is not None and service.names_prefixes:
         yield "shared_prefix", "the requests name their shared blocks already", "take the key out"
-    if shares and service.shared_prefix is None and not service.names_prefixes:
+    if shares and service.samples == 1 and service.shared_prefix is None and not service.names_prefixes:
         what = "no request says which blocks of its prompt others share"
         advice = "write `shared_prefix: {groups: 8, tokens: 1024}`, requests with `sessions`, or a Mooncake file"
         yield "cache", what, advice
+
+
+def _sample_faults(service: ServiceSection) -> Iterator[Wrong]:
+    """Several answers to a prompt meet in one pass, on one replica, in a cache that shares blocks."""
+    if service.samples == 1:
+        return
+    if service.samples > MOST_SAMPLES:
+        yield (
+            "samples",
+            f"{service.samples:,} answers to each prompt",
+            f"write at most {MOST_SAMPLES} (a limit of ours)",
+        )
+    if isinstance(service.batching, DisaggregatedSection):
+        what = "parts that hand over what they hold do not share it between answers"
+        yield "samples", what, "take the key out, or choose another `batching`"
+    elif not isinstance(service.cache, PrefixSharing):
+        what = "answers to one prompt share blocks of a cache that shares them"
+        yield "samples", what, "write `cache: {kind: prefix_sharing}`"
+    if getattr(service.requests, "sessions", None) is not None:
+        yield "samples", "a user who comes back goes on from one answer", "take `samples` or `sessions` out"
 
 
 def draft_faults(service: ServiceSection, known: Catalogue, recorded: int) -> Iterator[Wrong]:

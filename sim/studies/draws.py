@@ -78,4 +78,6 @@ def _ask_for_all(setup: Setup, streams: NotedStreams) -> None:
 
 def _ask_for_requests(scenario: Scenario, streams: NotedStreams) -> None:
     for section in () if scenario.serving is None else scenario.serving.services:
-        service_requests(section, section.requests.natural_rate_per_s or 1.0, FIRST_REQUESTS, streams, "steady")
+        service_requests(
+            section, section.samples * (section.requests.natural_rate_per_s or 1.0), FIRST_REQUESTS, streams, "steady"
+        )

@@ -17,7 +17,7 @@ from workloads.collectives import SliceNetwork
 from workloads.costs.tables import replica_pass_costs
 from workloads.kv_cache import Paged, PrefixSharing, blocks_for, kv_memory
 from workloads.load.laws import RequestLaw, draw_requests
-from workloads.prefixes import with_shared_prefix
+from workloads.prefixes import with_samples, with_shared_prefix
 from workloads.requests import Requests
 from workloads.serving.capacity import capacity_requests_per_s, saturated_requests_per_s
 from workloads.serving.service import ServiceConfig
@@ -113,11 +113,12 @@ def service_requests(section: ServiceSection, rate_per_s: float, count: int, str
 def drawn(
     section: ServiceSection, law: RequestLaw, rate_per_s: float, count: int, streams: Streams, stream: str
 ) -> Requests:
-    """`count` requests by `law` at a rate, with the beginnings that prompts of the service share."""
-    requests = draw_requests(law, rate_per_s, count, streams.uniforms, stream)
-    if section.shared_prefix is None:
-        return requests
-    return with_shared_prefix(requests, section.shared_prefix, streams.uniforms, stream)
+    """`count` requests by `law` at a rate, with the beginnings that prompts of the service share, and their samples."""
+    samples = section.samples
+    requests = draw_requests(law, rate_per_s / samples, -(-count // samples), streams.uniforms, stream)
+    if section.shared_prefix is not None:
+        requests = with_shared_prefix(requests, section.shared_prefix, streams.uniforms, stream)
+    return requests if samples == 1 else with_samples(requests, samples).first(count)
 
 
 def ladder_shapes(section: ServiceSection) -> list[Shape]:
@@ -163,7 +164,7 @@ def offered_rate_per_s(section: ServiceSection, own: Calibration) -> float:
         return section.load * section.replicas * own.capacity_per_s
     natural = section.requests.natural_rate_per_s
     assert natural is not None, "the scenario was checked"
-    return natural
+    return natural * section.samples
 
 
 def let_in_per_s(section: ServiceSection, own: Calibration, rate_per_s: float, replicas: int) -> float:

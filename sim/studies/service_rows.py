@@ -240,6 +240,9 @@ def _memory_measures(weighted: Weighted) -> dict[str, Estimate]:
         found["host_full_share"] = weighted.mean_of(lambda window: window.measures.host_full_share)
     if section.speculation is not None:
         found["drafts_accepted_share"] = weighted.mean_of(lambda window: window.measures.drafts_accepted_share)
+    if section.samples > 1:
+        found["samples_joined_share"] = weighted.mean_of(lambda window: window.measures.samples_joined_share)
+        found["copied_blocks_per_request"] = weighted.mean_of(lambda window: window.measures.copied_blocks_per_request)
     if swaps_or_tiers(section):
         found["host_link_bytes_per_token"] = weighted.mean_of(lambda window: window.measures.host_link_bytes_per_token)
     return found

@@ -481,6 +481,35 @@ CROSS_CASES = [
         "groups of 0; write a whole number of at least 1",
     ),
     edit(
+        "answers that share nothing",
+        "      load: 0.7",
+        "      samples: 4\n      load: 0.7",
+        ":23: ",
+        "answers to one prompt share blocks of a cache that shares them; write `cache: {kind: prefix_sharing}`",
+    ),
+    edit(
+        "answers in parts",
+        "      batching: {kind: chunked_prefill, budget: 1024}",
+        "      batching: {kind: disaggregated, parts: 2}\n      cache: {kind: prefix_sharing}\n      samples: 4",
+        ":26: ",
+        "parts that hand over what they hold do not share it between answers; take the key out",
+    ),
+    edit(
+        "answers to those who come back",
+        "        output: {kind: fixed, tokens: 64}\n",
+        "        output: {kind: fixed, tokens: 64}\n        sessions: {turns: 4, return_mean: 9 s, max_context: 8192}\n"
+        "      cache: {kind: prefix_sharing}\n      samples: 2\n",
+        ":32: ",
+        "a user who comes back goes on from one answer; take `samples` or `sessions` out",
+    ),
+    edit(
+        "too many answers",
+        "      load: 0.7",
+        "      cache: {kind: prefix_sharing}\n      samples: 1000\n      load: 0.7",
+        ":24: ",
+        "1,000 answers to each prompt; write at most 128",
+    ),
+    edit(
         "affine to nothing",
         "      load: 0.7",
         "      router: prefix_affine\n      load: 0.7",

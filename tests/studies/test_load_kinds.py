@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from sim import run
 from sim.result import Result
-from sim.scenario import scenario_of
+from sim.scenario import Scenario, scenario_of
+from sim.streams import Streams
 from sim.strict_yaml import parse_document
+from sim.studies.service_parts import service_requests
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +41,39 @@ def served(kind: str, cache: str = "paged", requests: int = 4000) -> Result:
 def values(result: Result) -> dict[str, float]:
     """Measures of the service by name."""
     return dict(zip(result.service["measure"], result.service["value"], strict=True))
+
+
+def sampled(samples: int) -> Scenario:
+    """The service with so many answers to each prompt, at a rate."""
+    text = SERVED.replace("REQUESTS", "kind: poisson").replace("CACHE", "prefix_sharing").replace("4000", "1200")
+    text = text.replace(
+        "load: 0.5", f"rate: 8 requests/s\n      shared_prefix: {{groups: 4, tokens: 64}}\n      samples: {samples}"
+    )
+    return scenario_of(parse_document(text.encode(), "kinds.yaml"), ())
+
+
+def test_answers_to_one_prompt_share_it() -> None:
+    """Goal: `samples` reaches the kernel, and rates stay those of answers. Method: four answers to a prompt at the rate
+    of one: the same prompts, come four times more rarely; all but the first compute nothing, and all but the last copy
+    a block, where the prompt does not fill it (15 of 16); more fits, and HBM moves less for a token."""
+    one, four = sampled(1).serving, sampled(4).serving
+    assert one is not None
+    assert four is not None
+    few, many = (
+        service_requests(serving.services[0], rate, count, Streams(1, 0), "steady")
+        for serving, rate, count in ((one, 2.0, 100), (four, 8.0, 398))
+    )
+    assert many.samples == 4
+    assert many.count == 398
+    for name in ("arrival_ns", "input_tokens", "output_tokens"):
+        assert np.array_equal(getattr(many, name)[::4], getattr(few, name))
+    alone, shared = (values(run(sampled(samples), workers=1)) for samples in (1, 4))
+    assert shared["offered_requests_per_s"] == alone["offered_requests_per_s"] == 8
+    assert shared["samples_joined_share"] == pytest.approx(0.75, abs=0.02)
+    assert shared["copied_blocks_per_request"] == pytest.approx(0.75 * 15 / 16, rel=0.05)
+    assert "samples_joined_share" not in alone
+    assert shared["capacity_requests_per_s"] > alone["capacity_requests_per_s"]
+    assert shared["hbm_bytes_per_token"] < alone["hbm_bytes_per_token"]
 
 
 def test_bursts_cost_capacity() -> None:

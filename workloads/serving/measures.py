@@ -224,6 +224,16 @@ class ServiceMeasures:
         return _share(self.totals["accepted"], self.totals["drafted"])
 
     @property
+    def samples_joined_share(self) -> float:
+        """Of the requests offered, the share that computed nothing: another sample did, in the same pass."""
+        return _share(self.totals["samples_joined"], self.offered)
+
+    @property
+    def copied_blocks_per_request(self) -> float:
+        """Blocks copied where samples of a prompt part, per request offered."""
+        return _share(self.totals["tail_copies"], self.offered)
+
+    @property
     def host_full_share(self) -> float:
         """Of the evictions with KV to write to the host, the share that found it full; nan without any."""
         full = self.totals["host_full"]
