@@ -42,7 +42,8 @@ TYPER_INTERRUPTED = 130
 """What typer makes of Ctrl-C."""
 
 Scenarios = Annotated[
-    list[str], typer.Argument(help="Scenario files, or names of shipped scenarios.", show_default=False)
+    list[str],
+    typer.Argument(help="Scenario files, or names of `opticube list`.", show_default=False),
 ]
 RunFolderPath = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 

@@ -123,6 +123,11 @@ def _from_number(value: float, unit: Unit) -> float:
     except OverflowError:
         return math.inf
     if unit.symbol != "1" and math.isfinite(value):
+        if value <= 0:  # of no unit would that be right
+            try:
+                unit.check(value)
+            except ValueError:
+                raise _out_of_bounds(value, value, unit) from None
         samples = [sample.split(" ", 1)[1] for sample in _EXAMPLES.get(unit.symbol, (f"1 {unit.symbol}",))]
         written = " or ".join(f"`{value:g} {sample}`" for sample in samples)
         raise AdviceError(f"{value:g} has no unit", f"write for example {written}")

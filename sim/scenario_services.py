@@ -157,7 +157,7 @@ class LoadCurveSection(Section):
     """How a service behaves as requests come faster, all replicas up: windows per load, and the goodput rate."""
 
     loads: Annotated[tuple[Load, ...], Field(min_length=1, max_length=40)] = (0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2)
-    """Shares of the service's capacity, rising; above 1 is overload."""
+    """Shares of the service's capacity, in any order; above 1 is overload."""
     requests: Annotated[int, Field(ge=100, le=10_000_000)] = 20_000
     """Requests of each window."""
     replications: Annotated[int, Field(ge=1, le=1_000)] = 2

@@ -91,3 +91,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Goal: no text brings the parser down. Method: any text gives a finite number or advice."""
     with contextlib.suppress(AdviceError):
         assert math.isfinite(parse_quantity(text, SECONDS))
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -3, "0", "-2"])
+def test_what_no_unit_would_mend_is_not_asked_for_one(value: object) -> None:
+    """Goal: no advice that would be refused again. Method: bare numbers that a rate above zero can not be, and a zero
+    where zero is right."""
+    with pytest.raises(AdviceError) as caught:
+        parse_quantity(value, Unit("1/s", high=1e9, open_ends=True))
+    assert "has no unit" not in caught.value.what
+    assert " 0 " not in caught.value.write
+    assert "-" not in caught.value.write
+    with pytest.raises(AdviceError, match="0 has no unit; write for example `0 s`"):
+        parse_quantity(0, Unit("s", low=0.0))
