@@ -268,10 +268,12 @@ def export_command(run: Path, form: str, service: str | None, point: int | None,
         raise refuse("--format", f"`{form:.40}` is no format", f"write one of {', '.join(known)}")
     with blame_changed_tables(run):
         if form == OPENMETRICS:
-            text, suffix = _summary_text(run, service, point), "txt"
+            text, suffix, note = _summary_text(run, service, point), "txt", ""
         else:
-            text = _exported_text(run, form, service, point)
+            text, note = _exported_text(run, form, service, point)
             suffix = "yaml" if form == GKE else SUFFIXES[form]
+    if note:
+        sys.stderr.write(f"{note}\n")
     if out == Path("-"):
         sys.stdout.write(text)
         return ExitStatus.DONE
@@ -282,12 +284,13 @@ def export_command(run: Path, form: str, service: str | None, point: int | None,
     return ExitStatus.DONE
 
 
-def _exported_text(run: Path, form: str, service: str | None, point: int | None) -> str:
+def _exported_text(run: Path, form: str, service: str | None, point: int | None) -> tuple[str, str]:
+    """The text of the file, and what it can not tell."""
     points = len(read_manifest(run)["points"])
     result = stored_result(run, load_scenario(str((run / SCENARIO).resolve())))
     if point is not None and point >= points:
         raise refuse("--point", f"the run has points 0 to {points - 1}", "write one of them")
-    return result.export(form, service=service, point=point)
+    return result.export(form, service=service, point=point), result.export_note(form, service=service, point=point)
 
 
 def _summary_text(run: Path, service: str | None, point: int | None) -> str:

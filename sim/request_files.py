@@ -42,10 +42,36 @@ def export_text(
     """
     if form not in WRITERS:
         raise refuse("--format", f"`{form}` is no format of requests", f"write one of {', '.join(WRITERS)}")
+    rows = _recorded(tables, service, settings or {})
+    return WRITERS[form](rows, (limits or {}).get(str(rows["service"].iloc[0])))
+
+
+def export_note(
+    tables: Mapping[str, pd.DataFrame],
+    form: str,
+    *,
+    service: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> str:
+    """What a file of `export_text` can not tell of its requests: those without a whole answer, and attempts."""
+    rows = _recorded(tables, service, settings or {})
+    short = rows.loc[rows["status"] != "completed", "status"].value_counts(sort=False)
+    again = int((rows["attempts"] > 1).sum())
+    notes = []
+    if short.sum():
+        kinds = ", ".join(f"{count:,} {status}" for status, count in sorted(short.items()))
+        notes.append(f"{short.sum():,} of {len(rows):,} requests have no whole answer ({kinds}): {SHORT[form]}")
+    if again:
+        notes.append(f"{again:,} were sent more than once: one row each, times since the first arrival")
+    return "; ".join(notes)
+
+
+def _recorded(tables: Mapping[str, pd.DataFrame], service: str | None, settings: Mapping[str, str]) -> pd.DataFrame:
+    """The recorded requests of one service at one sweep point, in order of arrival; InputError as `export_text`."""
     table = tables.get("requests")
     if table is None or table.empty:
         raise refuse("requests", "the run has kept no single requests", NEEDS_RECORDS)
-    for key, value in (settings or {}).items():
+    for key, value in settings.items():
         if key in table.columns:
             table = table[table[key] == value]
     services = list(dict.fromkeys(str(name) for name in table["service"]))
@@ -58,7 +84,7 @@ def export_text(
     if rows["request"].duplicated().any():
         swept = [str(key) for key in rows.columns if str(key) not in REQUESTS.names]
         raise refuse("--point", f"the run sweeps {', '.join(swept)}", "name one sweep point by its number")
-    return WRITERS[form](rows, (limits or {}).get(chosen))
+    return rows
 
 
 def _seconds(rows: pd.DataFrame, column: str) -> Floats:
@@ -203,5 +229,12 @@ WRITERS: Mapping[str, Callable[[pd.DataFrame, ServiceLimits | None], str]] = {
     "mooncake": mooncake_text,
 }
 """Writers by the name of the format."""
+
+SHORT: Mapping[str, str] = {
+    "vllm": "failures there, without lengths of answers, so a reader leaves them out of the load",
+    "vidur": "rows like the others, with the answer that was asked for and no end",
+    "mooncake": "rows like the others, with the answer that was asked for",
+}
+"""By format, how a request without a whole answer stands there."""
 
 SUFFIXES = {"vllm": "json", "vidur": "csv", "mooncake": "jsonl"}

@@ -12,7 +12,7 @@ import pandas as pd
 
 from sim.gke import GKE
 from sim.report.context import ReportContext
-from sim.request_files import export_text
+from sim.request_files import export_note, export_text
 from sim.run_tables import SPECS
 from topology.errors import refuse
 
@@ -95,11 +95,17 @@ class Result:
         """
         if form == GKE:
             return self._slices_text(service, point)
-        settings: dict[str, str] = {}
-        if point is not None:
-            chosen = self._point(point)
-            settings = {key: str(value) for key, value in chosen.items() if key not in ("point", "host_availability")}
+        settings = self._settings(point)
         return export_text(self.tables, form, service=service, settings=settings, limits=self.context.limits)
+
+    def export_note(self, form: str, *, service: str | None = None, point: int | None = None) -> str:
+        """What an exported file can not tell of its requests; empty where there is nothing."""
+        return "" if form == GKE else export_note(self.tables, form, service=service, settings=self._settings(point))
+
+    def _settings(self, point: int | None) -> dict[str, str]:
+        """The swept keys of a point."""
+        chosen = {} if point is None else self._point(point)
+        return {key: str(value) for key, value in chosen.items() if key not in ("point", "host_availability")}
 
     def _point(self, point: int) -> Mapping[str, Any]:
         """A point as the manifest has it."""

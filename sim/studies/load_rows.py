@@ -100,6 +100,7 @@ def request_rows(outcome: ServiceOutcome) -> list[Row]:
             "tokens": int(record.tokens[number]),
             "gaps_ns": _gaps_text(window.token_ns, number),
             "status": STATUS[int(record.status[number])],
+            "attempts": max(1, int(record.attempts[number])),
             "replica": int(record.replica[number]),
             "evictions": int(record.evictions[number]),
             "prefix_blocks": prefixes[number],

@@ -117,7 +117,7 @@ def request_rows() -> pd.DataFrame:
     row = {
         "service": "chat", "request": [0, 1], "arrival_ns": [0, 5], "input_tokens": 600, "output_tokens": 2,
         "first_token_ns": 10, "last_token_ns": 20, "tokens": 2, "gaps_ns": "10", "status": "completed", "replica": 0,
-        "evictions": 0, "prefix_blocks": "0 1", "prefix_block_tokens": 512,
+        "attempts": 1, "evictions": 0, "prefix_blocks": "0 1", "prefix_block_tokens": 512,
     }  # fmt: skip
     return REQUESTS.make({name: row[name] for name in REQUESTS.names})
 

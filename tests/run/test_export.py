@@ -40,6 +40,17 @@ def sessions() -> Result:
     return run(loaded(text, *ALONE), workers=1)
 
 
+@pytest.fixture(scope="module")
+def stormy(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A run, in a folder, whose users lose patience, come back, cancel, and find doors shut."""
+    text = SERVED.replace(
+        "load: 0.6",
+        "load: 1.4\n      max_batch: 32\n      priorities: [0.3, 0.7]\n      admission: {max_queue: 6}\n      clients: "
+        "{patience: 0.12 s, attempts: 3, backoff: 0.4 s, cancel_share: 20 %, cancel_after: 2 s}",
+    )
+    return run(loaded(text, *ALONE, "run.pictures=[]"), out=tmp_path_factory.mktemp("stormy") / "run", workers=1)
+
+
 def read_back(text: str, folder: Path) -> Trace:
     """What the reader of traces makes of an exported text; the format is told by its content."""
     path = folder / "exported"
@@ -138,7 +149,7 @@ def test_blocks_of_other_sizes_become_blocks_of_512(size: int, shared: int) -> N
     blocks = 3000 // size
     texts = [" ".join(map(str, [*range(common), *range(own, own + blocks - common)])) for own in (100, 200)]
     row = {"service": "x", "arrival_ns": 0, "input_tokens": 3000, "output_tokens": 2, "first_token_ns": None,
-           "last_token_ns": None, "tokens": 0, "status": "refused", "replica": -1, "evictions": 0,
+           "last_token_ns": None, "tokens": 0, "status": "refused", "replica": -1, "attempts": 1, "evictions": 0,
            "prefix_block_tokens": size, "gaps_ns": None}  # fmt: skip
     table = REQUESTS.make([row | {"request": n, "prefix_blocks": text} for n, text in enumerate(texts)])
     first, second = (json.loads(line)["hash_ids"] for line in export_text({"requests": table}, "mooncake").splitlines())
@@ -147,7 +158,7 @@ def test_blocks_of_other_sizes_become_blocks_of_512(size: int, shared: int) -> N
 
 def test_requests_that_failed_are_told(tmp_path: Path) -> None:
     """Goal: refused and unfinished requests are failures for vLLM, and are no times. Method: one of each."""
-    base = {"service": "x", "input_tokens": 7, "output_tokens": 3, "replica": 0, "evictions": 0,
+    base = {"service": "x", "input_tokens": 7, "output_tokens": 3, "replica": 0, "attempts": 1, "evictions": 0,
             "prefix_blocks": None, "prefix_block_tokens": None, "gaps_ns": ""}  # fmt: skip
     rows = [
         base | {"request": 0, "arrival_ns": 0, "first_token_ns": 5 * 10**8, "last_token_ns": 10**9, "tokens": 3,
@@ -168,10 +179,52 @@ def test_requests_that_failed_are_told(tmp_path: Path) -> None:
     assert read_back(export_text(table, "mooncake"), tmp_path).requests.count == 3
 
 
+@pytest.mark.parametrize("form", ["vllm", "vidur", "mooncake"])
+def test_a_stormy_run_comes_back(stormy: Result, form: str, tmp_path: Path) -> None:
+    """Goal: who timed out, was rejected, cancelled, or came again is exported as the format can, and what it can not
+    tell is said. Method: read back: vLLM's file has the answered ones and counts the others as failed, the others have
+    all as they were asked for; times are those of the table, from the first arrival; gaps add up."""
+    table = stormy.tables["requests"]
+    done = (table["status"] == "completed").to_numpy(dtype=bool)
+    short = table.loc[~done, "status"].value_counts()
+    again = int((table["attempts"] > 1).sum())
+    assert min(short["timed_out"], short["cancelled"], short["rejected"], again) > 0
+    assert ((table["attempts"] > 1).to_numpy(dtype=bool) & done).any()
+    note = stormy.export_note(form)
+    assert note.startswith(f"{short.sum()} of 150 requests have no whole answer ({short['cancelled']} cancelled, ")
+    assert f"; {again} were sent more than once" in note
+    text = stormy.export(form)
+    trace = read_back(text, tmp_path)
+    kept = table[done].reset_index(drop=True) if form == "vllm" else table
+    assert (trace.requests.count, trace.failed_rows) == (len(kept), 150 - len(kept))
+    assert np.array_equal(trace.requests.input_tokens, kept["input_tokens"])
+    assert np.array_equal(trace.requests.output_tokens, kept["output_tokens"])
+    assert trace.requests.arrival_ns == pytest.approx(since_first(kept["arrival_ns"]), abs=1_000_000)
+    if form == "mooncake":
+        return
+    assert trace.measured is not None
+    for times, column in ((trace.measured.ttft_ns, "first_token_ns"), (trace.measured.end_to_end_ns, "last_token_ns")):
+        expected = (kept[column] - kept["arrival_ns"]).fillna(-1).to_numpy(dtype=np.int64)
+        assert times == pytest.approx(expected, abs=1)
+    if form == "vllm":
+        result = json.loads(text)
+        assert result["errors"] == ["" if status == "completed" else status for status in table["status"]]
+        assert [len(gaps) for gaps in result["itls"]] == np.where(done, table["output_tokens"] - 1, 0).tolist()
+
+
+def test_the_command_says_what_a_file_leaves_out(stormy: Result, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: nothing is dropped silently. Method: the note goes to standard error, the file alone to standard output."""
+    assert stormy.folder is not None
+    assert command_status(["export", str(stormy.folder), "--format", "vllm", "--out", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"{stormy.export_note('vllm')}\n"
+    assert out == stormy.export("vllm")
+
+
 def test_the_command_writes_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Goal: the command line says where it wrote, or prints. Method: a run folder; all ways to choose, and refusals."""
     folder = tmp_path / "run"
-    run(loaded(SERVED, *ALONE), out=folder, workers=1)
+    run(loaded(SERVED, *ALONE, "run.pictures=[]"), out=folder, workers=1)
     assert command_status(["export", str(folder), "--format", "vidur"]) == 0
     written = Path(capsys.readouterr().out.strip())
     assert written == folder / "export" / "vidur.csv"

@@ -753,7 +753,7 @@ class Naive:
             request.shared = 0
             self.drop(request)
         replica.references, replica.unused = {}, []
-        replica.queue = replica.running + replica.queue
+        replica.queue = sorted(replica.running + replica.queue, key=lambda request: request.priority)
         for request in replica.queue:
             request.caught = True
         for request in [request for request in replica.queue if request.leaving]:
