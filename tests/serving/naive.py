@@ -473,7 +473,7 @@ class Naive:
 
     def steps_to_place(self, replica: Replica) -> int | None:
         """Decode steps until there is one for a newcomer; None where there is."""
-        places = min(self.rules.max_batch or FAR, self.rules.blocks)
+        places = min(self.rules.max_batch or FAR, self.rules.blocks * self.rules.samples)
         if len(replica.running) + len(replica.queue) < places:
             return None
         free = [request.output - request.sent - (not request.decoding) for request in replica.running]

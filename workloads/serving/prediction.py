@@ -45,6 +45,13 @@ def steps_of(s: State, i: int) -> int:
     return steps
 
 
+@kernel_part
+def places_of(s: State, r: int) -> int:
+    """Most sequences that replica r can run: by the batch, and by blocks, which samples of a prompt may share."""
+    places: int = min(s.common[f.C_MAX_BATCH], s.replica[r, f.R_BLOCKS] * s.common[f.C_SAMPLES])
+    return places
+
+
 @kernel_routine
 def steps_to_place(s: State, r: int) -> int:
     """Decode steps until replica r, with more to do than places, has one for a request that comes now.
@@ -52,7 +59,7 @@ def steps_to_place(s: State, r: int) -> int:
     The row of the router's room, where nothing decodes, has the room for the heap of steps at which places are free.
     """
     replica, slot, room = s.replica, s.slot, s.common[f.C_REPLICAS]
-    places = min(s.common[f.C_MAX_BATCH], replica[r, f.R_BLOCKS])
+    places = places_of(s, r)
     size, done = replica[r, f.R_DECODES], replica[r, f.R_STEPS]
     for place in range(size):
         replica[room, f.R_HEAP + place] = (replica[r, f.R_HEAP + place] >> SLOT_BITS) - done
@@ -79,8 +86,7 @@ def steps_to_place(s: State, r: int) -> int:
 def lacks_place(s: State, r: int) -> bool:
     """Whether a request that comes to replica r now waits until an answer there ends."""
     replica, common = s.replica, s.common
-    taken = replica[r, f.R_RUNNING] + replica[r, f.R_QUEUE]
-    full = taken >= common[f.C_MAX_BATCH] or taken >= replica[r, f.R_BLOCKS]
+    full = replica[r, f.R_RUNNING] + replica[r, f.R_QUEUE] >= places_of(s, r)
     return bool(full and not common[f.C_STATIC] and common[f.C_PREFILLS] == 0)
 
 
