@@ -10,9 +10,12 @@ from pydantic import Field, Tag
 
 from sim.scenario_parts import Count, kind_or
 from topology.shape import Shape
-from topology.units import BytesPerSecond, Unit
+from topology.units import Unit
 from workloads.catalogue.chip import Chip, Interconnect
 from workloads.collectives import SliceNetwork, circuit_slice
+
+PartLink = Annotated[float, Unit("byte/s", low=1e6, high=1e18)]
+"""Bounds far outside of any machine: below them the transfers of a window take longer than its clock tells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +51,7 @@ class DisaggregatedSection:
     parts: Annotated[int, Field(ge=2, le=64)] = 2
     prefill_parts: Annotated[int, Field(ge=1, le=63)] = 1
     over: Literal["network", "ici"] = "network"
-    link: BytesPerSecond | None = None
+    link: PartLink | None = None
     budget: Count | None = None
 
 

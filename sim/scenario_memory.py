@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Tag
 
 from sim.scenario_parts import Section, kind_or
-from topology.units import Bytes, BytesPerSecond
+from topology.units import Bytes, Unit
 from workloads.catalogue.chip import Chip
 from workloads.kv_cache import BLOCK_TOKENS, Contiguous, Paged, PrefixSharing
 from workloads.pass_costs import PassCosts
@@ -19,6 +19,9 @@ HOST_MEMORY_BYTES = 4 * 2.0**30
 
 TIER_MEMORY_BYTES = 56 * 2.0**30
 """Host memory for prefixes, per chip: about 450 GiB per 8 v5e in a published TPU set-up with such a cache."""
+
+ChipLink = Annotated[float, Unit("byte/s", low=1e3, high=1e18)]
+"""Bounds far outside of any machine, those of the rates of a chip of one's own."""
 
 Cache = Annotated[
     Annotated[Paged, Tag("paged")]
@@ -45,7 +48,7 @@ class SwapSection:
 
     kind: Literal["swap"] = "swap"
     host_memory: Bytes = HOST_MEMORY_BYTES
-    link: BytesPerSecond | None = None
+    link: ChipLink | None = None
 
     def rule(self, chip: Chip, costs: PassCosts) -> Preemption:
         """The same for the token kernel; a memory below one block is recompute."""
@@ -59,11 +62,11 @@ class TiersSection(Section):
 
     host_memory: Bytes = TIER_MEMORY_BYTES
     """Memory of the hosts for prefixes, per chip."""
-    host_link: BytesPerSecond | None = None
+    host_link: ChipLink | None = None
     """What the host link of a chip carries, one way; the chip's own where it is left out."""
     remote_memory: Bytes = 0.0
     """Share of a replica in a remote store, per chip; 0: there is none."""
-    remote_link: BytesPerSecond | None = None
+    remote_link: ChipLink | None = None
     """What the network carries for one chip, one way; the chip's own where it is left out."""
 
     def rule(self, chip: Chip, costs: PassCosts) -> Tiers | None:

@@ -57,8 +57,8 @@ def with_samples(requests: Requests, samples: int) -> Requests:
     names already keep what they share, in pieces of one block; the others are its own. Numbers are new: give all
     requests of a service at once.
     """
-    if samples < 1:
-        raise ValueError(f"{samples} samples of a prompt: write a whole number of at least 1")
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
+        raise ValueError(f"{samples!r} samples of a prompt: write a whole number of at least 1")
     places = np.repeat(np.arange(requests.count), samples)
     return replace(_in_blocks(requests).picked(places, requests.arrival_ns[places]), samples=samples)
 

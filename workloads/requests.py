@@ -14,6 +14,7 @@ MAX_TOKENS = 2**40
 """Above any request: keeps sums of lengths far from the end of int64."""
 LATEST_NS = 2**60
 """No request arrives later (36 years): the token kernel's clock ends at twice that."""
+OPTIONAL = ("hash_ids", "hash_offsets", "previous")
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,24 @@ class Requests:
     samples: int = 1
 
     def __post_init__(self) -> None:
-        """Check lengths, order, signs and hashes; raise InputError naming the first request that is wrong."""
+        """Check kinds of arrays, lengths, order, bounds, hashes; InputError names the first request that is wrong."""
+        self._check_arrays()
         sizes = {self.arrival_ns.size, self.input_tokens.size, self.output_tokens.size}
         if len(sizes) != 1:
             raise InputError(Fault("requests", "arrivals and lengths differ in number", "give one of each per request"))
         early = np.diff(self.arrival_ns, prepend=self.arrival_ns[:1]) < 0
         checks = (
             (self.arrival_ns < 0, "arrives before the window starts", "count arrivals from the start"),
+            (self.arrival_ns > LATEST_NS, "arrives later than in 36 years", "count nanoseconds from the start"),
             (early, "arrives before the one ahead of it", "sort by arrival"),
             (self.input_tokens < 1, "has an empty prompt", "leave it out"),
             (self.output_tokens < 1, "has an empty answer (a failed request)", "leave it out"),
+            (
+                self.input_tokens > MAX_TOKENS,
+                "has a prompt of more than 2^40 tokens",
+                "write one that a model can read",
+            ),
+            (self.output_tokens > MAX_TOKENS, "has an answer of more than 2^40 tokens", "write a shorter one"),
         )
         faults = [Fault(f"request {int(np.argmax(bad))}", what, write) for bad, what, write in checks if np.any(bad)]
         if faults:
@@ -60,6 +69,21 @@ class Requests:
         self._check_hashes()
         self._check_previous()
         self._check_samples()
+
+    def _check_arrays(self) -> None:
+        """Anything but int64 would be cut to whole numbers, or compared as something else, on its way to the kernel."""
+        for name in ("arrival_ns", "input_tokens", "output_tokens", "hash_ids", "hash_offsets", "previous"):
+            column = getattr(self, name)
+            if name in OPTIONAL and column is None:
+                continue
+            if not isinstance(column, np.ndarray) or column.dtype != np.int64 or column.ndim != 1:
+                array = isinstance(column, np.ndarray)
+                kind = f"{column.ndim}-dimensional array of {column.dtype}" if array else type(column).__name__
+                write = "give one whole number per request, such as `np.array([0, 5], dtype=np.int64)`"
+                raise refuse("requests", f"`{name}` is a {kind}, not an array of int64 of one dimension", write)
+        for name, number in (("samples", self.samples), ("hash_block_tokens", self.hash_block_tokens)):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
+                raise refuse("requests", f"`{name}` is {number!r}, not a whole number", "write a whole number")
 
     def _check_samples(self) -> None:
         if self.samples == 1:
@@ -99,8 +123,8 @@ class Requests:
                 what = "prefix hashes come with their offsets and the tokens of a block"
                 raise refuse("requests", what, "give all three or none")
             return
-        if block < 1:
-            raise refuse("requests", f"{block} tokens in a block of a prefix", "give at least 1")
+        if not 1 <= block <= MAX_TOKENS:
+            raise refuse("requests", f"{block} tokens in a block of a prefix", "give at least 1, and at most 2^40")
         counts = np.diff(offsets)
         if offsets.size != self.count + 1 or offsets[0] != 0 or offsets[-1] != ids.size or np.any(counts < 0):
             what = "offsets of prefix hashes do not cut them into one piece per request"
@@ -161,13 +185,17 @@ def joined(parts: Sequence[Requests]) -> Requests:
         return parts[0]
     if any(part.previous is not None for part in parts):
         raise refuse("requests", "sessions come all at once", "give their requests in one part")
+    samples = parts[0].samples if parts else 1
+    if any(part.samples != samples for part in parts):
+        raise refuse("requests", "some prompts have more samples than others", "give as many of each")
     columns = [
         np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
         for name in ("arrival_ns", "input_tokens", "output_tokens")
     ]
     ids = [part.hash_ids for part in parts if part.hash_ids is not None]
     if not ids:
-        return Requests(columns[0], columns[1], columns[2])
+        return Requests(columns[0], columns[1], columns[2], samples=samples)
     counts = np.concatenate([np.diff(part.hash_offsets) for part in parts if part.hash_offsets is not None])
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-    return Requests(columns[0], columns[1], columns[2], np.concatenate(ids), offsets, parts[0].hash_block_tokens)
+    pieces = np.concatenate(ids), offsets, parts[0].hash_block_tokens
+    return Requests(columns[0], columns[1], columns[2], *pieces, samples=samples)

@@ -588,6 +588,27 @@ CROSS_CASES = [
         "parts move blocks of a paged cache, or pieces of one length; write `cache: {kind: paged}`",
     ),
     edit(
+        "parts whose transfers take years",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "batching: {kind: disaggregated, link: 1 B/s}",
+        ":24: ",
+        "batching.link: `1 B/s` is not at least 1e+06",
+    ),
+    edit(
+        "a host link that carries nothing",
+        "batching: {kind: chunked_prefill, budget: 1024}",
+        "preemption: {kind: swap, link: 1 B/s}",
+        ":24: ",
+        "preemption.link: `1 B/s` is not at least 1000",
+    ),
+    edit(
+        "lengths without any spread",
+        "kind: fixed, tokens: 64",
+        "kind: lognormal, mean: 64, cv: 1e-300, max: 128",
+        ":29: ",
+        "cv 1e-300 spreads no lengths; write at least 1e-06, or `kind: fixed`",
+    ),
+    edit(
         "parts over a network that nobody knows",
         "batching: {kind: chunked_prefill, budget: 1024}",
         "batching: {kind: disaggregated}",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +22,8 @@ from workloads.arrivals import gamma_gaps, poisson_gaps
 from workloads.load.laws import AzureConversation, GammaRequests, PoissonRequests, draw_requests
 from workloads.load.lengths import FixedLengths, LognormalLengths
 from workloads.load.replay import TraceRequests
-from workloads.requests import Requests
+from workloads.prefixes import with_samples
+from workloads.requests import Requests, joined
 from workloads.traces.reading import read_trace
 
 STREAMS = Streams(7, 0)
@@ -70,6 +74,12 @@ def test_impossible_laws_are_refused() -> None:
         LognormalLengths(mean=10, cv=1, min=20, max=10)
     with pytest.raises(ValueError, match="bounds nearer to the mean"):
         LognormalLengths(mean=1e6, cv=0.1, max=10)
+    for cv in (1e-300, 1e-170, 1e-9):
+        with pytest.raises(ValueError, match="kind: fixed"):
+            LognormalLengths(mean=100, cv=cv, max=200)
+    narrow = LognormalLengths(mean=100.2, cv=1e-6, max=200)
+    assert narrow.mean_tokens == pytest.approx(100.2)
+    assert narrow.lengths(np.array([1e-9, 0.5, 1 - 1e-9])).tolist() == [100] * 3
     with pytest.raises(ValueError, match="cv"):
         GammaRequests(cv=0, input=FixedLengths(tokens=1), output=FixedLengths(tokens=1))
 
@@ -204,6 +214,65 @@ def test_broken_requests_are_refused() -> None:
     with pytest.raises(InputError, match="request 0: has an empty answer"):
         Requests(good, good, np.array([0, 1, 1]))
     assert Requests(good[:1], good[:1], good[:1]).rate_per_s == 0.0
+    with pytest.raises(InputError, match="request 2: arrives later"):
+        Requests(np.array([0, 1, 2**61]), good, good)
+    with pytest.raises(InputError, match="request 1: has a prompt of more"):
+        Requests(good, np.array([1, 2**41, 1]), good)
+    with pytest.raises(InputError, match="request 0: has an answer of more"):
+        Requests(good, good, np.array([2**62, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    "name", ["arrival_ns", "input_tokens", "output_tokens", "hash_ids", "hash_offsets", "previous"]
+)
+def test_arrays_of_another_kind_are_refused(name: str) -> None:
+    """Goal: nothing is cut to whole numbers, or wraps, in silence. Method: in place of each array, seven others."""
+    good = np.array([1, 2])
+    columns: dict[str, Any] = {
+        "arrival_ns": good,
+        "input_tokens": good,
+        "output_tokens": good,
+        "previous": np.array([-1, -1]),
+    }
+    pieces = {"hash_ids": good, "hash_offsets": np.array([0, 1, 2])}
+    if name in pieces:
+        columns |= pieces
+    block = 16 if name in pieces else None
+    Requests(**columns, hash_block_tokens=block)
+    column = columns[name]
+    others: list[Any] = [column.astype(kind) for kind in (np.float64, np.uint64, np.int32, np.bool_, object)]
+    for other in (*others, column[:, None], column.tolist()):
+        with pytest.raises(InputError, match=f"`{name}` is a .* not an array of int64 of one dimension"):
+            Requests(**columns | {name: other}, hash_block_tokens=block)
+
+
+def test_numbers_that_are_not_whole_are_refused() -> None:
+    """Goal: half a sample, or a block of half a token, is no number. Method: several of each."""
+    good, offsets = np.array([1, 1]), np.array([0, 1, 2])
+    numbers: tuple[Any, ...] = (1.5, 2.0, True, math.nan, "2")
+    for number in numbers:
+        with pytest.raises(InputError, match=r"`samples` is .* not a whole number"):
+            Requests(good, good, good, samples=number)
+        with pytest.raises(InputError, match=r"`hash_block_tokens` is .* not a whole number"):
+            Requests(good, good, good, good, offsets, number)
+        with pytest.raises(ValueError, match="samples of a prompt: write a whole number"):
+            with_samples(Requests(good, good, good), number)
+    with pytest.raises(InputError, match="at most 2"):
+        Requests(good, good, good, good, offsets, 2**70)
+
+
+def test_joined_parts_keep_their_samples() -> None:
+    """Goal: samples of a prompt stay samples of it. Method: two parts of two samples, with hashes and without; one of
+    three beside them is refused."""
+    good = np.array([1, 2])
+    plain = Requests(good, good, good)
+    two, later = with_samples(plain, 2), with_samples(plain.arriving(good + 5), 2)
+    both = joined([two, later])
+    assert (both.samples, both.count, both.hash_block_tokens) == (2, 8, 16)
+    bare = [replace(part, hash_ids=None, hash_offsets=None, hash_block_tokens=None) for part in (two, later)]
+    assert joined(bare).samples == 2
+    with pytest.raises(InputError, match="some prompts have more samples"):
+        joined([two, with_samples(plain.arriving(good + 5), 3)])
 
 
 def test_prefix_hashes_go_with_their_requests() -> None:

@@ -174,6 +174,8 @@ def test_other_arrivals_have_sessions_too() -> None:
         ({"max_context": 0}, "max_context"),
         ({"system_prompt": 10_000}, "system_prompt"),
         ({"block_tokens": 0}, "block_tokens"),
+        ({"return_mean": 2e9}, "return_mean of 2e.09 s"),
+        ({"max_context": 2**40, "block_tokens": 16}, "max_context"),
         ({"return_after": "never"}, "return_after"),
     ],
 )

@@ -42,6 +42,10 @@ class FixedLengths:
         return np.full(u.shape, self.tokens, dtype=np.int64)
 
 
+LEAST_CV = 1e-6
+"""Below it all lengths up to `MAX_TOKENS` are nearly one, and the square of a smaller one soon is 0."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LognormalLengths:
     """Lognormal lengths: `mean` and `cv` (deviation over mean) are those of the untruncated law.
@@ -64,6 +68,8 @@ class LognormalLengths:
             )
         if self.mean > MAX_TOKENS or self.cv > 1000:
             raise ValueError(f"mean {self.mean:g} and cv {self.cv:g} are out of reach: write a cv of at most 1000")
+        if self.cv < LEAST_CV:
+            raise ValueError(f"cv {self.cv:g} spreads no lengths: write at least {LEAST_CV:g}, or `kind: fixed`")
         if not 1 <= self.min <= self.max <= MAX_TOKENS:
             raise ValueError(
                 f"1 <= min <= max must hold, not min {self.min} and max {self.max}: write a max above the min"

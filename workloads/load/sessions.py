@@ -62,8 +62,9 @@ class Sessions:
         """Refuse what is no number of turns, no time, no context."""
         if not 1 <= self.turns <= MOST_TURNS / 4:
             raise ValueError(f"turns of {self.turns:g}: write a mean number between 1 and {MOST_TURNS // 4}")
-        if not (math.isfinite(self.return_mean) and 0 < self.return_mean <= 1e9):
-            raise ValueError(f"return_mean of {self.return_mean:g}: write a time above 0, such as `2 min`")
+        if not 0 < self.return_mean <= 1e9:
+            what = f"return_mean of {self.return_mean:g} s"
+            raise ValueError(f"{what}: write a time above 0 and of at most 1e9 s, such as `2 min`")
         if not 0.01 <= self.return_cv <= 20:
             raise ValueError(f"return_cv of {self.return_cv:g}: write a number between 0.01 and 20")
         if self.return_after not in ("arrival", "answer"):
@@ -72,9 +73,11 @@ class Sessions:
             raise ValueError(f"max_context of {self.max_context}: write a number of tokens of at least 1")
         if not 0 <= self.system_prompt < self.max_context:
             raise ValueError(f"system_prompt of {self.system_prompt}: write tokens below max_context, at least 0")
-        whole = self.block_tokens >= PIECE_TOKENS and self.block_tokens % PIECE_TOKENS == 0
-        if not whole or self.max_context // self.block_tokens >= 1 << _BLOCK_BITS:
+        if self.block_tokens < PIECE_TOKENS or self.block_tokens % PIECE_TOKENS:
             raise ValueError(f"block_tokens of {self.block_tokens}: write a multiple of {PIECE_TOKENS}, such as 512")
+        if self.max_context // self.block_tokens >= 1 << _BLOCK_BITS:
+            fewer = f"fewer than 2^{_BLOCK_BITS} blocks of {self.block_tokens} tokens, or longer blocks"
+            raise ValueError(f"max_context of {self.max_context}: write {fewer}")
 
     @property
     def mean_turns(self) -> float:
