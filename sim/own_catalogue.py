@@ -57,8 +57,7 @@ class ChipSection(Section):
     link_bytes_per_s: ByteRate | None = None
     """One way: of one of two links per axis (torus), or of the chip (switch)."""
     hop_s: HopTime | None = None
-    """Time of one hop, or of one step through the switch, such as `1 us`; in bounds alone where the stack of its
-    `family` has a measured time of its own."""
+    """Time of one hop, or of one step through the switch, such as `1 us`."""
     axes: Annotated[int, Field(ge=1, le=3)] | None = None
     """Dimensions of its torus."""
     ring_chips: Count | None = None

@@ -150,11 +150,18 @@ def hops(chip: Chip, network: SliceNetwork) -> float:
     )
 
 
-def latency_s(chip: Chip, network: SliceNetwork, hop_s: float | None = None) -> float:
-    """Seconds of a gather of nothing: its hops (of `hop_s`, the chip's if left out) and its steps between nodes."""
-    own = chip.hop_s if hop_s is None else hop_s
+def steps(network: SliceNetwork) -> float:
+    """Steps that software needs for a collective which waits for latency alone: doubling along each axis, log2 n.
+
+    Rings and lines of 4 take two, as in the program of Pope et al. (half of an axis; longer ones take more there).
+    """
+    return float(np.log2(network.chips))
+
+
+def latency_s(chip: Chip, network: SliceNetwork) -> float:
+    """Seconds of a gather of nothing: its hops, and its steps between nodes."""
     between = np.log2(nodes(chip, network)) * (chip.network_hop_s or 0.0)
-    return float(hops(chip, network) * own + between)
+    return float(hops(chip, network) * chip.hop_s + between)
 
 
 def gather_terms_s(chip: Chip, network: SliceNetwork, total_bytes: Seconds) -> tuple[Seconds, float]:

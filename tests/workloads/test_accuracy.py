@@ -50,10 +50,10 @@ def sizes(errors: Sequence[RowError]) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("group", "mean", "worst"),
     [
-        ("pope_prefill", 0.04, 0.07),
-        ("pope_decode", 0.05, 0.09),
-        ("pope_total", 0.05, 0.09),
-        ("pope_gathered", 0.03, 0.04),
+        ("pope_prefill", 0.03, 0.04),
+        ("pope_decode", 0.03, 0.06),
+        ("pope_total", 0.03, 0.04),
+        ("pope_gathered", 0.03, 0.03),
         ("fastertransformer", 0.04, 0.09),
         ("fastertransformer_pipeline", 0.12, 0.12),
         ("lmdeploy", 0.05, 0.09),
@@ -68,7 +68,7 @@ def test_published_rows_are_met(group: str, mean: float, worst: float) -> None:
 
 @pytest.mark.parametrize(
     ("group", "mean", "worst"),
-    [("pope_prefill", 0.04, 0.07), ("pope_decode", 0.05, 0.09), ("fastertransformer", 0.04, 0.09),
+    [("pope_prefill", 0.03, 0.04), ("pope_decode", 0.04, 0.06), ("fastertransformer", 0.04, 0.09),
      ("lmdeploy", 0.05, 0.09)],
 )  # fmt: skip
 def test_rows_that_nothing_was_fitted_on_are_met(group: str, mean: float, worst: float) -> None:
@@ -89,17 +89,51 @@ def test_whole_milliseconds_are_met_within_rounding() -> None:
 
 def test_irregular_and_doubtful_rows_are_apart() -> None:
     """Goal: batch 4 of Pope et al. (slower than batch 16) and MT-NLG on TPUs (recalled totals, layers uncertain) are
-    shown but not counted; so are the steps of low latency (recalled). Method: batch 4 within 10 %; MT-NLG within 14 %,
-    mean 6 %; int8 steps of 540B on 64 chips within 5 %, those of 62B on 16 chips up to 20 % slow."""
+    shown but not counted; so are the steps of low latency (recalled). Method: batch 4 within 8 %; MT-NLG within 9 %,
+    mean 4 %; int8 steps of 540B on 64 chips within 5 %, those of 62B on 16 chips within 1 %."""
     odd = [each for each in ERRORS if not each.row.counted and each.row.group not in APART]
     assert {each.row.batch for each in odd} == {4}
-    assert sizes(odd)[1] <= 0.10
+    assert sizes(odd)[1] <= 0.08
     mean, worst = sizes(of_group("pope_mt_nlg"))
-    assert mean <= 0.06
-    assert worst <= 0.14
+    assert mean <= 0.04
+    assert worst <= 0.09
     large, small = (each.error for each in of_group("pope_low_latency"))
     assert 0.0 < large < 0.05
-    assert 0.0 < small < 0.20
+    assert abs(small) < 0.01
+
+
+OTHER_ROWS = {
+    (20, 8): {8: (39.5, 226), 32: (99, 235), 128: (356, 312), 512: (1366, 671)},
+    (60, 20): {16: (153, 602), 64: (501, 717), 256: (2041, 1114), 1024: (8349, 3260)},
+}
+"""Batches between those of the scenario, PaLM 540B on 64 chips: ms of prefill and of all steps. Recalled (R), never to
+be called published; latency x MFU gives the FLOPs."""
+OTHER_TOTALS = {
+    (20, 8): {8: 304, 16: 339, 32: 420, 64: 532, 128: 740, 256: 1151, 512: 2151, 1024: 4082},
+    (60, 20): {16: 838, 64: 1275, 256: 3189, 1024: 12390},
+}
+"""The same of MT-NLG 530B: ms of both together (R)."""
+
+
+def like(group: str, batch: int, lengths: tuple[int, int], milliseconds: float) -> MeasuredRow:
+    """A row of 60/20 of the scenario with another batch, lengths and time."""
+    base = next(row for row in MEASURED_ROWS if row.group == group and row.input_tokens == 60)
+    steps = lengths[1] if base.output_tokens else 0
+    return replace(base, batch=batch, input_tokens=lengths[0], output_tokens=steps, measured_s=milliseconds / 1e3)
+
+
+def test_recalled_rows_of_other_batches_are_met() -> None:
+    """Goal: rows that stand in no scenario and that nothing was fitted on (R). Method: mean and worst errors of
+    prefill, of decode, of the totals of MT-NLG."""
+    both = [(lengths, batch, ms) for lengths, table in OTHER_ROWS.items() for batch, ms in table.items()]
+    totals = [(lengths, batch, ms) for lengths, table in OTHER_TOTALS.items() for batch, ms in table.items()]
+    prefill = row_errors([like("pope_prefill", batch, lengths, ms[0]) for lengths, batch, ms in both])
+    decode = row_errors([like("pope_decode", batch, lengths, ms[1]) for lengths, batch, ms in both])
+    serial = row_errors([like("pope_mt_nlg", batch, lengths, ms) for lengths, batch, ms in totals])
+    for errors, mean, worst in ((prefill, 0.04, 0.09), (decode, 0.04, 0.06), (serial, 0.04, 0.10)):
+        found = sizes(errors)
+        assert found[0] <= mean, found
+        assert found[1] <= worst, found
 
 
 def test_recalled_rows_are_not_called_published() -> None:
@@ -140,23 +174,44 @@ def test_fitted_constants_are_what_the_fit_gives(base: StackConstants, group: st
         assert found[name] == pytest.approx(getattr(base, name), rel=0.05), found
 
 
-def test_constants_of_the_tpu_are_what_the_fit_gives() -> None:
-    """Goal: as above for Pope et al., in whose three constants time is not linear. Method: least squares of logarithms
-    on the first half; the shipped constants are within 3 % of the least sum."""
+def fitted_of_the_tpu(
+    half: int, names: Sequence[str], start: Sequence[float], base: StackConstants = TPU_JAX
+) -> tuple[list[float], float, float]:
+    """Constants by least squares of logarithms on half of the rows of Pope et al.; the sums at them and at `start`."""
     from scipy.optimize import least_squares
 
-    names = ("matmul_efficiency", "layer_fixed_s", "hop_s")
-    rows = [each.row for group in ("pope_prefill", "pope_decode") for each in halves(of_group(group))[0]]
-    start = np.array([TPU_JAX.matmul_efficiency, TPU_JAX.layer_fixed_s, TPU_JAX.hop_s or 0.0])
+    groups = ("pope_prefill", "pope_decode", "pope_gathered")
+    rows = [each.row for group in groups for each in halves(of_group(group))[half]]
+
+    def values(factors: np.ndarray) -> list[float]:
+        return [float(value) for value in np.array(start) * np.exp(factors)]
 
     def logs(factors: np.ndarray) -> np.ndarray:
-        values = dict(zip(names, (float(value) for value in start * np.exp(factors)), strict=True))
-        constants = replace(TPU_JAX, **values)
+        constants = replace(base, **dict(zip(names, values(factors), strict=True)))
         return np.array([np.log1p(each.error) for each in row_errors(rows, lambda row: constants)])
 
-    best = least_squares(logs, np.zeros(3), diff_step=1e-3)
-    assert np.sum(logs(np.zeros(3)) ** 2) <= 1.03 * np.sum(best.fun**2)
-    assert np.all(np.abs(best.x) < 0.1)
+    origin = np.zeros(len(names))
+    best = least_squares(logs, origin, diff_step=1e-3)
+    return values(best.x), float(np.sum(best.fun**2)), float(np.sum(logs(origin) ** 2))
+
+
+def test_constants_of_the_tpu_are_what_the_fit_gives() -> None:
+    """Goal: as above for Pope et al., in whose constants time is not linear. Method: least squares of logarithms on the
+    first half: the shipped constants are within 2 % of the least sum, and within 10 % of the best; the other half alone
+    leads to the same within 10 %."""
+    names, shipped = ("matmul_efficiency", "step_s"), (TPU_JAX.matmul_efficiency, TPU_JAX.step_s)
+    best, least, ours = fitted_of_the_tpu(0, names, shipped)
+    assert ours <= 1.02 * least
+    assert best == pytest.approx(shipped, rel=0.1)
+    assert fitted_of_the_tpu(1, names, shipped)[0] == pytest.approx(shipped, rel=0.1)
+
+
+def test_no_time_per_layer_is_left_beside_that_of_steps() -> None:
+    """Goal: the third constant is at its bound: what no batch changes goes with the steps of collectives. Method: with
+    10 us per layer, where steps and hops take 110, and the other two fitted again, the sum of squares is larger."""
+    names, shipped = ("matmul_efficiency", "step_s"), (TPU_JAX.matmul_efficiency, TPU_JAX.step_s)
+    with_some = fitted_of_the_tpu(0, names, shipped, replace(TPU_JAX, layer_fixed_s=1e-5))
+    assert with_some[1] > 1.01 * fitted_of_the_tpu(0, names, shipped)[1]
 
 
 def test_a_decode_row_is_the_sum_of_its_steps() -> None:

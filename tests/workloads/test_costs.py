@@ -32,7 +32,6 @@ IDEAL = StackConstants(
     attention_efficiency=1.0,
     kv_efficiency=1.0,
     layer_fixed_s=0.0,
-    hop_s=0.0,
     knee=64.0,
     sources=(),
 )
@@ -45,10 +44,10 @@ def replica(
     weight_value_bytes: float = 2.0,
     constants: StackConstants | None = None,
 ) -> ReplicaCosts:
-    """A model on a v4 slice formed by circuits."""
+    """A model on a v4 slice formed by circuits; ideal software on links without latency."""
     return ReplicaCosts(
         model=model,
-        chip=TPU_V4,
+        chip=replace(TPU_V4, hop_s=0.0) if constants is IDEAL else TPU_V4,
         network=circuit_slice(axes),
         attention=attention,
         weight_value_bytes=weight_value_bytes,
@@ -81,36 +80,60 @@ def test_worked_examples_of_the_scaling_book_decode_bounds() -> None:
 
 
 def test_weight_stationary_volume_by_hand() -> None:
-    """Goal: the four collectives of a parallel block. Method: PaLM on a cube, x one axis, by hand, large T."""
+    """Goal: the four collectives of a parallel block, and K and V to all chips, since PaLM has one head of them.
+    Method: PaLM on a cube, x one axis, by hand, large T."""
     costs = replica(PALM_540B, (4, 4, 4), Attention.HEADS, constants=IDEAL)
     assert costs.x_axes == (0,)
     tokens, w = 100_000, 9e10
     outer = 2 * (2 * tokens * 18432 / 4) * (15 / 16) / (2 * w)
     inner_width = 2 * 73728 + 64 * 256 + 2 * 256 + 73728 + 64 * 256
     inner = (2 * tokens * inner_width / 16) * (3 / 4) / w
+    keys_values = (2 * tokens * 2 * 256) * (63 / 64) / (3 * w)
     parts = costs.parts_s(WS, np.array([tokens]), prompt=False)
-    assert parts[0, 2] == pytest.approx(118 * (outer + inner))
+    assert parts[0, 2] == pytest.approx(118 * (outer + inner + keys_values))
     assert block_widths(PALM_540B) == ((147456 + 16384 + 512, 73728 + 16384),)
 
 
 def test_serial_blocks_double_the_outer_collectives() -> None:
-    """Goal: Llama has two AG/RS pairs per layer. Method: 405B on 8x8x16, x the axis of 16, by hand, large T."""
+    """Goal: Llama has two AG/RS pairs per layer; each chip gets one of eight heads of K and V. Method: 405B on 8x8x16,
+    x the axis of 16, by hand, large T."""
     serial = replica(LLAMA3_1_405B, (8, 8, 16), Attention.HEADS, constants=IDEAL)
     assert serial.x_axes == (2,)
     tokens, w = 1_000_000, 9e10
     outer = 4 * (2 * tokens * 16384 / 16) * (63 / 64) / (2 * w)
     inner_width = 3 * 53248 + 2 * 128 * 128 + 2 * 8 * 128
     inner = (2 * tokens * inner_width / 64) * (15 / 16) / w
-    assert serial.parts_s(WS, np.array([tokens]), prompt=False)[0, 2] == pytest.approx(126 * (outer + inner))
+    keys_values = (2 * tokens * 2 * 128) * (1023 / 1024) / (3 * w)
+    seconds = serial.parts_s(WS, np.array([tokens]), prompt=False)[0, 2]
+    assert seconds == pytest.approx(126 * (outer + inner + keys_values))
+
+
+def test_steps_of_a_layer_by_hand() -> None:
+    """Goal: time that no batch changes is steps and hops: of a cube's layer 12 of the products, 4 of the norm over x,
+    and 6 that gather K and V or 12 of two all-to-alls; a serial block has the first 16 twice. Method: one token, steps
+    of 1,000 seconds and hops of one, in which bytes vanish; lines have more hops: 2x2x4 is five across, in four."""
+    slow = replace(IDEAL, step_s=1e3)
+
+    def each(model: Model, axes: tuple[int, ...], attention: Attention) -> tuple[int, int]:
+        costs = replace(replica(model, axes, attention, constants=slow), chip=replace(TPU_V4, hop_s=1.0))
+        steps, rest = divmod(costs.parts_s(WS, np.array([1]), prompt=False)[0, 2] / model.layers, 1e3)
+        return round(steps), round(rest)
+
+    serial = replace(PALM_540B, parallel_block=False)
+    assert each(PALM_540B, (4, 4, 4), Attention.HEADS) == (12 + 4 + 6,) * 2
+    assert each(PALM_540B, (4, 4, 4), Attention.BATCH) == (12 + 4 + 12,) * 2
+    assert each(serial, (4, 4, 4), Attention.HEADS) == (2 * (12 + 4) + 6,) * 2
+    assert each(PALM_540B, (2, 2, 4), Attention.BATCH) == (8 + 2 + 8, 10 + 2 + 10)
+    assert each(PALM_540B, (2, 2, 2), Attention.BATCH) == (6 + 2 + 6,) * 2
 
 
 def test_serial_blocks_cost_about_as_measured() -> None:
-    """Goal: a serial PaLM decodes slower at batch 512 on 64 chips: +14 % measured (V2); ours, without more fixed time,
-    explains some of it. Method: direct."""
+    """Goal: a serial PaLM decodes slower at batch 512 on 64 chips: +14 % measured (V2). Method: direct; within 5
+    points, and nothing was fitted on it."""
     parallel = replica(PALM_540B, (4, 4, 4), Attention.BATCH)
     serial = replica(replace(PALM_540B, parallel_block=False), (4, 4, 4), Attention.BATCH)
     ratio = serial.decode_step_s(512, 512 * 2016) / parallel.decode_step_s(512, 512 * 2016)
-    assert 1.05 < ratio < 1.20
+    assert 1.09 < ratio < 1.19
 
 
 def test_weight_gathered_moves_all_weights_of_a_layer_once() -> None:

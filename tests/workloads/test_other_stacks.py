@@ -29,31 +29,33 @@ def test_jetstream_on_eight_v5e_lies_between_two_readings(
     model: str, formats: str, batch: int, cache: int, measured: float
 ) -> None:
     """Goal: constants of v4 foretell v5e. Method: decode of the whole static cache (2,048 tokens; 1,280 where it rolls)
-    and of a mean context (600), each with a prompt of 256 per 200 output tokens: the measured rate lies between, and
-    the slower reading is within 21 % of it."""
+    and of a mean context (600), each with a prompt of 256 per 200 output tokens: the measured rate lies between (of
+    Gemma the slower reading is 1 and 6 % above it), and the slower reading is within 16 % of it."""
     replica, _ = replica_on(MODELS[model], TPU_V5E, "2x4", weights=formats, kv=formats)
     prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256)) / 200
     slow, fast = (1 / (float(pass_seconds(replica, Phase.DECODE, batch, n)) / batch + prompt) for n in (cache, 600))
-    assert slow <= 1.01 * measured <= 1.01 * fast
-    assert slow >= 0.79 * measured
+    assert measured <= 1.01 * fast
+    assert slow <= measured * (1.065 if model == "gemma_7b" else 1.0)
+    assert slow >= 0.84 * measured
 
 
 @pytest.mark.parametrize(("formats", "batch", "measured"), [("bf16", 128, 8249), ("int8", 256, 10873)])
 def test_jetstream_with_grouped_heads(formats: str, batch: int, measured: float) -> None:
-    """Goal: Llama-3 8B on 8 v5e, where collectives and fixed times weigh more than the cache. Method: weights split in
+    """Goal: Llama-3 8B on 8 v5e, where collectives and their hops weigh more than the cache. Method: weights split in
     one dimension, as its program does (jetstream_pt/environment.py: a mesh of all chips by one; two dimensions cost a
-    small model 15 points more), mean context of 600: 6 to 10 % slower than measured."""
+    small model 20 points more), mean context of 600: 9 to 12 % faster than measured, which counts all
+    that the program does beside its passes."""
     replica, _ = replica_on(MODELS["llama3_8b"], TPU_V5E, "2x4", weights=formats, kv=formats)
     layout = Layout.WEIGHT_STATIONARY_1D
     prompt = float(pass_seconds(replica, Phase.PREFILL, 1, 256, layout)) / 200
     rate = 1 / (float(pass_seconds(replica, Phase.DECODE, batch, 600, layout)) / batch + prompt)
-    assert 0.90 < rate / measured < 0.94
+    assert 1.08 < rate / measured < 1.12
 
 
 def test_jetstream_of_a_small_model_waits_for_its_host() -> None:
     """Goal: the rows that are far off, explained: Gemma 2B, int8, batch 1,024 on one v5e made 4,249 tokens/s (V), 8,746
     on eight that share nothing (data parallel): 2.06 times as much, so what binds is the program that feeds them.
-    Method: the chip alone is foretold 2.1 to 2.6 times as fast, eight of them 7 to 8.5 times as fast as measured."""
+    Method: the chip alone is foretold 2.3 to 2.9 times as fast, eight of them 8 to 10 times as fast as measured."""
     alone, together = 4249, 8746
     assert together / alone < 2.1
     replica, _ = replica_on(MODELS["gemma_2b"], TPU_V5E, "1", weights="int8", kv="int8")
@@ -62,8 +64,8 @@ def test_jetstream_of_a_small_model_waits_for_its_host() -> None:
     def rate(batch: int, context: int) -> float:
         return 1 / (float(pass_seconds(replica, Phase.DECODE, batch, context)) / batch + prompt)
 
-    assert 2.1 < rate(1024, 2048) / alone < rate(1024, 600) / alone < 2.6
-    assert 7.0 < 8 * rate(1024 // 8, 2048) / together < 8 * rate(1024 // 8, 600) / together < 8.5
+    assert 2.3 < rate(1024, 2048) / alone < rate(1024, 600) / alone < 2.9
+    assert 8.0 < 8 * rate(1024 // 8, 2048) / together < 8 * rate(1024 // 8, 600) / together < 10.0
 
 
 @pytest.mark.parametrize(
@@ -71,14 +73,14 @@ def test_jetstream_of_a_small_model_waits_for_its_host() -> None:
 )
 def test_prefill_of_jetstream(tokens: int, milliseconds: float) -> None:
     """Goal: prefill of Llama-2 7B at batch 1 (V; device not stated, the rate implies 8 v5e). Method: the faster of both
-    stationary layouts lies below the measured time from 256 tokens on, the slower one within 22 % of it throughout."""
+    stationary layouts lies below the measured time, the slower one within 13 % of it throughout."""
     replica, _ = replica_on(MODELS["llama2_7b"], TPU_V5E, "2x4")
     one, two = (
         1e3 * float(pass_seconds(replica, Phase.PREFILL, 1, tokens, layout))
         for layout in (Layout.WEIGHT_STATIONARY_1D, Layout.WEIGHT_STATIONARY_2D)
     )
-    assert one <= two == pytest.approx(milliseconds, rel=0.22)
-    assert tokens < 256 or one < milliseconds
+    assert one <= two == pytest.approx(milliseconds, rel=0.13)
+    assert one < milliseconds
 
 
 H100_PROMPTS = [(1, 1024, 157.95), (1, 2048, 310.3), (1, 4096, 642.7), (1, 8192, 1339.8)]

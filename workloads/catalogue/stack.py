@@ -13,8 +13,8 @@ class StackConstants:
 
     `attention_efficiency`: share of the peak that attention over a prompt reaches. `kv_efficiency`: share of the HBM
     rate at which keys and values are read. `layer_fixed_s`: per layer and pass; `collective_fixed_s`: per gather,
-    scatter or all-to-all; `hop_s`: per hop, None for the chip's own. `pass_fixed_s`, `sequence_fixed_s`: per pass, and
-    per sequence that gets a token (sampling); `prompt_layer_fixed_s`: per layer of a pass with prompt tokens.
+    scatter or all-to-all; `step_s`: per step of one, of which n chips take log2 n. `pass_fixed_s`, `sequence_fixed_s`:
+    per pass, and per sequence that gets a token (sampling); `prompt_layer_fixed_s`: per layer of a pass with prompts.
     `elementwise_passes`: how often values of the model's width go to and from memory per layer, beside the products.
     `knee`: power of the norm that joins computing and reading weights: 2 is a soft knee, large values a sharp one.
     `shared_kv_reads`: query heads of a group read K and V once, not each from L2. `tiled_attention`: FlashAttention.
@@ -32,7 +32,7 @@ class StackConstants:
     kv_efficiency: float
     layer_fixed_s: float
     collective_fixed_s: float = 0.0
-    hop_s: float | None = None
+    step_s: float = 0.0
     pass_fixed_s: float = 0.0
     sequence_fixed_s: float = 0.0
     prompt_layer_fixed_s: float = 0.0
@@ -52,6 +52,7 @@ class StackConstants:
         times = (
             self.layer_fixed_s,
             self.collective_fixed_s,
+            self.step_s,
             self.pass_fixed_s,
             self.sequence_fixed_s,
             self.prompt_layer_fixed_s,

@@ -12,7 +12,7 @@ from workloads.catalogue.stack import StackConstants
 from workloads.provenance import Mark, Source
 
 _BOOK = "JAX scaling book, chapter on TPUs"
-_POPE_FIT = "fitted on every second row of Pope et al., TPU v4 (prefill and decode apart; batch 4 left out)"
+_POPE_FIT = "fitted on every second row of Pope et al., TPU v4 (batch 4 left out)"
 _FT_FIT = "fitted on every second row of each table of FasterTransformer, A100-80GB, tensor-parallel"
 _LMDEPLOY_FIT = (
     "fitted on every second row of each table of lmdeploy 0.1.0a1, A100-80GB (those past its memory left out)"
@@ -32,17 +32,19 @@ TPU_JAX = StackConstants(
     hbm_efficiency=0.90,
     attention_efficiency=0.81,
     kv_efficiency=0.90,
-    layer_fixed_s=7.8e-5,
-    hop_s=2.57e-6,
+    layer_fixed_s=0.0,
+    step_s=4.0e-6,
     knee=2.0,
     all_logits=True,
     sources=(
-        *_each("matmul_efficiency layer_fixed_s hop_s", Mark.FITTED, _POPE_FIT),
+        *_each("matmul_efficiency step_s", Mark.FITTED, _POPE_FIT),
+        Source("layer_fixed_s", Mark.FITTED, "fitted with these, at its bound: steps hold launches and all"),
         Source("attention_efficiency", Mark.ASSUMED, "as other products, as FlashAttention-2 does on an A100"),
         Source("network_efficiency", Mark.VERIFIED, _BOOK + ": measured all-gather at 0.82 of the link speed (v5e)"),
-        *_each("hbm_efficiency kv_efficiency", Mark.ASSUMED, "nine tenths of the peak (a free fit would go to 1)"),
+        Source("hbm_efficiency", Mark.DERIVED, "weights stream at 0.91 of the peak on a TPU v6e (LLMServingSim)"),
+        Source("kv_efficiency", Mark.ASSUMED, "as weights"),
         Source("knee", Mark.ASSUMED, "2-norm: fits decode better than a sharp maximum"),
-        *_each("collective_fixed_s pass_fixed_s sequence_fixed_s", Mark.ASSUMED, "none beside hops and layers"),
+        *_each("collective_fixed_s pass_fixed_s sequence_fixed_s", Mark.ASSUMED, "none beside hops and steps"),
         *_each("prompt_layer_fixed_s shared_kv_reads tiled_attention", Mark.ASSUMED, "one compiled program"),
         Source("elementwise_passes", Mark.ASSUMED, "none: the compiler fuses them into their neighbours"),
         Source("all_logits", Mark.VERIFIED, "google-research/scaling_transformer_inference_efficiency"),
@@ -58,6 +60,7 @@ _MEASURED_A100 = (
     Source("elementwise_passes", Mark.ASSUMED, "norms, sums, biases and transposes of a layer, three kernels of four"),
     Source("kv_efficiency", Mark.ASSUMED, "long contiguous reads, a little better than weights"),
     Source("knee", Mark.DERIVED, _VIDUR + ": products of 64 to 256 tokens follow a 3-norm"),
+    Source("step_s", Mark.ASSUMED, "none: what a step through the switch takes is the chip's"),
     Source("prompt_layer_fixed_s", Mark.ASSUMED, "none beside that of a layer"),
     Source("all_logits", Mark.ASSUMED, "logits for the last token alone"),
     Source("shared_kv_reads", Mark.ASSUMED, "each query head reads K and V, from L2, in decode kernels of 2023"),
@@ -155,7 +158,7 @@ RTX_4090_VLLM = StackConstants(
         *_each("network_efficiency micro_batch_tokens", Mark.ASSUMED, "as on the A100"),
         Source("knee", Mark.ASSUMED, "2-norm"),
         *_each(
-            "collective_fixed_s pass_fixed_s sequence_fixed_s prompt_layer_fixed_s elementwise_passes all_logits",
+            "collective_fixed_s step_s pass_fixed_s sequence_fixed_s prompt_layer_fixed_s elementwise_passes all_logits",
             Mark.ASSUMED,
             "none: in the shares",
         ),

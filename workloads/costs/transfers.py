@@ -1,11 +1,17 @@
 """What moves between the chips of a replica in one pass, by layout: whole arrays, the groups they move in, how often.
 
-Attention. Decode: `heads` moves nothing more; `batch` pays two all-to-alls (queries, keys, values in; the output back);
-`heads_x_batch` likewise where chips are more than K heads; `context` gathers the queries and reduces the parts of the
-output. Prefill: always over heads, and over the queries of the prompt beyond them (whatever is chosen for decode); each
-chip gathers K and V of its heads. Where weights are gathered and prompts stay whole on the chips of one copy of them
-(`whole_prompts`), attention needs these chips only. Experts lie on chips of their own where there are as many experts
-as chips (two all-to-alls of the tokens' active copies per layer); else each expert is split like a dense block.
+Norms. Where the model's width is split (two dimensions), each norm of a layer, one of a parallel block and two of a
+serial one, sums its squares over x: an all-reduce of four bytes per token, of which only hops and steps count (so the
+program of Pope et al., two_d_parallel_xmap.py).
+
+Attention. Decode: `heads` moves K and V of the new tokens to all chips where these are more than K heads, if the width
+is split (else each chip computes its own), and nothing more; `batch` pays two all-to-alls (queries, keys, values in;
+the output back); `heads_x_batch` likewise where chips are more than K heads; `context` gathers the queries and reduces
+the parts of the output. Prefill: always over heads, and over the queries of the prompt beyond them (whatever is chosen
+for decode); each chip gathers K and V of its heads. Where weights are gathered and prompts stay whole on the chips of
+one copy of them (`whole_prompts`), attention needs these chips only. Experts lie on chips of their own where there are
+as many experts as chips (two all-to-alls of the tokens' active copies per layer); else each expert is split like a
+dense block.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from numpy.typing import NDArray
 from workloads.catalogue.chip import Chip
 from workloads.catalogue.model import BF16_BYTES, Model
 from workloads.catalogue.stack import StackConstants
-from workloads.collectives import SliceNetwork, all_to_all_terms_s, gather_terms_s, hops, latency_s
+from workloads.collectives import SliceNetwork, all_to_all_terms_s, gather_terms_s, hops, latency_s, steps
 from workloads.costs.layouts import Attention, Layout, axes_of_gathering, block_widths, split_network
 
 Floats = NDArray[np.float64]
@@ -66,10 +72,11 @@ class Transfer:
         return self.times * latency_s(chip, self.network) if self.network.chips > 1 else 0.0
 
     def seconds(self, chip: Chip, constants: StackConstants) -> Floats:
-        """Seconds as the software does it: bytes at its share of the rate, then hops, then its fixed time."""
+        """Seconds as the software does it: bytes at its share of the rate, then hops, then its own time."""
         if self.network.chips == 1:
             return np.zeros_like(self.total_bytes)
-        latency = latency_s(chip, self.network, constants.hop_s) + constants.collective_fixed_s
+        software = constants.collective_fixed_s + constants.step_s * steps(self.network)
+        latency = latency_s(chip, self.network) + software
         return self.bandwidth_s(chip) / constants.network_efficiency + self.times * latency
 
 
@@ -112,6 +119,8 @@ class Spread:
             for inner in (outgoing, returning):
                 split = activations * (inner / over_yz.chips)
                 found.append(Transfer(move=Move.GATHER, network=over_x, total_bytes=split, times=layers))
+        norms = 2.0 * len(block_widths(self.model)) * layers
+        found.append(Transfer(move=Move.GATHER, network=over_x, total_bytes=0.0 * activations, times=norms))
         return found + self._expert_transfers(tokens)
 
     def _pairs(self) -> list[tuple[int, tuple[int, int]]]:
@@ -168,7 +177,9 @@ class Spread:
             found += [move(Move.ALL_TO_ALL, query + held), move(Move.ALL_TO_ALL, back)]
         elif beyond_heads:
             found += [move(Move.GATHER, query + held), move(Move.GATHER, back)]
-        if prompt and network.chips > model.kv_shards:
+        width_is_split = layout is Layout.WEIGHT_STATIONARY_2D and bool(self.x_axes)
+        gathers = prompt or (self.attention is Attention.HEADS and width_is_split)
+        if gathers and network.chips > model.kv_shards:
             found.append(move(Move.GATHER, held * self._kv_share_of(network.chips)))
         return found
 
