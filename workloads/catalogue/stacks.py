@@ -158,7 +158,8 @@ RTX_4090_VLLM = StackConstants(
         *_each("network_efficiency micro_batch_tokens", Mark.ASSUMED, "as on the A100"),
         Source("knee", Mark.ASSUMED, "2-norm"),
         *_each(
-            "collective_fixed_s step_s pass_fixed_s sequence_fixed_s prompt_layer_fixed_s elementwise_passes all_logits",
+            "collective_fixed_s step_s pass_fixed_s sequence_fixed_s prompt_layer_fixed_s elementwise_passes "
+            "all_logits",
             Mark.ASSUMED,
             "none: in the shares",
         ),
