@@ -23,7 +23,7 @@ def test_a_storm_outlives_its_cause_in_a_scenario() -> None:
         serving = point.scenario.serving
         assert serving is not None
         assert serving.disturbance is not None
-        tasks = [WindowTask(service=0, rate_per_s=8.0, saturated_per_s=12.0, repetition=k) for k in range(2)]
+        tasks = [WindowTask(service=0, rate_per_s=7.5, saturated_per_s=11.5, repetition=k) for k in range(2)]
         told = Disturbance(
             asked=serving.disturbance, repetitions=tuple(disturbed_window(point.scenario, task) for task in tasks)
         )
@@ -31,7 +31,7 @@ def test_a_storm_outlives_its_cause_in_a_scenario() -> None:
             assert np.array_equal(each.arrived[0], each.arrived[1])
             assert (each.attempts >= each.arrived).all()
             assert (each.answered <= each.arrived).all()
-            assert each.arrived[0].sum() == pytest.approx(8 * 160, rel=0.1)
+            assert each.arrived[0].sum() == pytest.approx(7.5 * 160, rel=0.1)
         measures = told.measures()
         assert measures["answered_undisturbed"].value > 0.99
         after[point.settings["clients"]] = measures["answered_after_disturbance"].value
