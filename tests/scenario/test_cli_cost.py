@@ -27,14 +27,14 @@ def test_json_has_the_promised_keys_and_pythons_values(capsys: pytest.CaptureFix
     cost = pass_cost(replica, Phase.DECODE, 64, 2048)
     assert document["seconds"] == float(cost.seconds)
     assert document["bytes"]["hbm"]["kv_read"] == float(cost.bytes["hbm"]["kv_read"])
-    assert document["binds"] == "weights"
+    assert document["binds"] == "collectives"
 
 
 def test_text_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
     """Goal: people get times, parts, traffic, and which constants were fitted. Method: look for each."""
     assert command_status(POPE) == 0
     out = capsys.readouterr().out
-    for words in ("PaLM 540B on 64 x TPU v4 (4x4x4): one decode step, batch 64", "weights binds", "kv_read", "fitted"):
+    for words in ("PaLM 540B on 64 x TPU v4 (4x4x4): one decode step, batch 64", "collectives binds", "kv_read", "fitted"):
         assert words in out
 
 
