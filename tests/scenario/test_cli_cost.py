@@ -34,7 +34,12 @@ def test_text_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
     """Goal: people get times, parts, traffic, and which constants were fitted. Method: look for each."""
     assert command_status(POPE) == 0
     out = capsys.readouterr().out
-    for words in ("PaLM 540B on 64 x TPU v4 (4x4x4): one decode step, batch 64", "collectives binds", "kv_read", "fitted"):
+    for words in (
+        "PaLM 540B on 64 x TPU v4 (4x4x4): one decode step, batch 64",
+        "collectives binds",
+        "kv_read",
+        "fitted",
+    ):
         assert words in out
 
 
