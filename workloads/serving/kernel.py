@@ -262,6 +262,8 @@ def run_events(s: State, until: int) -> int:
             chosen = best_replica(s, row, f.NO_SLOT if arrives else i)
         if routes and common[f.C_MAX_TTFT] < f.FOREVER and not by_step:
             look(s, chosen, t)
+        if i != f.NO_SLOT and slot[i, f.S_STATE] == f.MOVING:
+            look(s, slot[i, f.S_ROW], t)  # steps until now have had its blocks beside theirs
         if arrives:
             if i == f.NO_SLOT:
                 i = take_slot(s)
