@@ -16,7 +16,6 @@ from numba.core.types import Function
 from numba.core.types.functions import BaseFunction
 from numpy.typing import NDArray
 
-from tests.bench.token_kernel import compile_cpu_s
 from topology import compilation
 
 FAKE = {
@@ -142,12 +141,3 @@ def test_signatures_are_kept_while_a_kernel_is_compiled_only() -> None:
     assert Function.get_call_type is search
     assert _differences(np.arange(4), np.arange(1)) == 14
     assert Function.get_call_type is search
-
-
-@pytest.mark.slow
-def test_the_token_kernel_compiles_within_its_bar() -> None:
-    """Goal: a new machine waits for compiled loops once, 20 s of CPU at most (12 to 16 measured, beside other work).
-
-    Method: `make bench`'s own measure: a fresh process, an empty cache.
-    """
-    assert compile_cpu_s() <= 20.0
