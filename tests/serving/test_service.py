@@ -183,13 +183,28 @@ def test_chunks_shorten_the_longest_gap() -> None:
     assert chunked.ttft_s(0.5) > whole.ttft_s(0.5)
 
 
+@pytest.mark.parametrize("limit_s", [4400.0, 3.5e7, 1e300, float("inf"), None])
+def test_long_limits_are_limits(limit_s: float | None) -> None:
+    """Goal: a limit that the clock can hardly hold is no short one. Method: every answer is within it, and with the
+    limits' own product beyond 64 bits too; one of a nanosecond is met by none."""
+    requests = poisson(50, 5.0, output=3000)
+    served = Service(replace(CONFIG, ttft_limit_s=limit_s, tpot_limit_s=limit_s), requests).finish()
+    assert served.count("in_time") == served.count("completed") == 50
+    assert Service(replace(CONFIG, tpot_limit_s=1e-9), requests).finish().count("in_time") == 0
+
+
 @pytest.mark.parametrize(
     ("make", "match"),
     [
         (lambda: ChunkedPrefill(budget=256, max_batch=256), "greater than the largest batch"),
         (lambda: ChunkedPrefill(budget=256, max_batch=None), "max_batch"),
         (lambda: ContinuousBatching(max_batch=0), "at least 1"),
-        (lambda: replace(CONFIG, blocks=0), "at least one"),
+        (lambda: replace(CONFIG, blocks=0), "blocks of 0: write a whole number of at least 1"),
+        (lambda: replace(CONFIG, blocks=1.5), "blocks of 1.5"),
+        (lambda: replace(CONFIG, replicas=float("nan")), "replicas of nan"),
+        (lambda: replace(CONFIG, record_requests=-1), "record_requests of -1: write a whole number of at least 0"),
+        (lambda: replace(CONFIG, ttft_limit_s=float("nan")), "ttft_limit_s of nan: write seconds above 0"),
+        (lambda: replace(CONFIG, tpot_limit_s=-1.0), "tpot_limit_s of -1.0: write seconds above 0"),
         (lambda: replace(CONFIG, watermark=1.0), "watermark"),
         (lambda: Service(replace(CONFIG, router=RandomRouter()), poisson(1, 1.0)), "uniforms"),
         (lambda: Service(CONFIG, poisson(1, 1.0)).lose(1, 0), "replica"),

@@ -336,7 +336,7 @@ def measure_leaving(s: State, i: int, t: int, completed: bool) -> None:
         in_time = first - arrival <= common[f.C_TTFT_LIMIT]
         if tokens >= 2:
             s.histogram[f.H_TPOT, bin_of((t - first) // (tokens - 1))] += 1
-            in_time = in_time and t - first <= common[f.C_TPOT_LIMIT] * (tokens - 1)
+            in_time = in_time and (t - first + tokens - 2) // (tokens - 1) <= common[f.C_TPOT_LIMIT]  # no overflow
         if in_time:
             common[f.N_IN_TIME] += 1
             common[f.N_IN_TIME_TOKENS] += tokens

@@ -28,13 +28,12 @@ from workloads.serving.pieces import in_pieces, piece_tokens
 from workloads.serving.preemption import Preemption, Recompute, Tiers
 from workloads.serving.prefix_state import hashes_of_next_chunk
 from workloads.serving.router import RandomRouter, RoundRobin, Router
-from workloads.serving.state import new_state, with_more_slots
-from workloads.serving.together import check_together
+from workloads.serving.state import limit_ns, new_state, with_more_slots
+from workloads.serving.together import check_numbers, check_together
 
 Uniforms = Callable[[str, int, int], NDArray[np.float64]]
 """(stream name, block, count) -> uniforms in [0, 1), as `Streams.uniforms` gives them."""
 
-NO_TPOT_LIMIT_NS = 1 << 42
 CHUNK = 1 << 16
 """Requests that the kernel sees at once."""
 WORK_COMPILED, WORK_PLAIN = 100_000, 2_000
@@ -93,11 +92,8 @@ class ServiceConfig:
 
     def __post_init__(self) -> None:
         """Refuse what can not run."""
-        if self.blocks < 1 or self.replicas < 1:
-            raise ValueError("a service needs at least one replica and one block of KV cache")
+        check_numbers(self)
         check_together(self)
-        if not 0 <= self.watermark < 1:
-            raise ValueError(f"watermark must be a share in [0, 1), not {self.watermark:g}")
         shortest_s = min(self.costs.decode_parts_s.sum(axis=1).min(), self.costs.prefill_parts_s.sum(axis=1).min())
         if shortest_s < 1e-9:
             raise ValueError("every pass must take at least 1 ns")
@@ -150,8 +146,8 @@ class Service:
             hash_tokens=hash_tokens,
             samples=self._samples,
             watermark=config.watermark,
-            ttft_limit_ns=f.FOREVER if config.ttft_limit_s is None else round(config.ttft_limit_s * 1e9),
-            tpot_limit_ns=NO_TPOT_LIMIT_NS if config.tpot_limit_s is None else round(config.tpot_limit_s * 1e9),
+            ttft_limit_ns=limit_ns(config.ttft_limit_s),
+            tpot_limit_ns=limit_ns(config.tpot_limit_s),
             step_by_step=config.step_by_step,
             measures=config.measures,
             clients=config.clients,

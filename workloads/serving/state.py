@@ -35,6 +35,11 @@ def _nanoseconds(seconds: NDArray[np.float64], fine: float = FINE) -> NDArray[np
     return np.rint(seconds * (1e9 * fine)) / fine
 
 
+def limit_ns(limit_s: float | None) -> int:
+    """A limit of time on the clock; none, or one beyond the clock's reach, is FOREVER."""
+    return f.FOREVER if limit_s is None else round(min(limit_s * 1e9, float(f.FOREVER)))
+
+
 def pass_table_ns(costs: PassCosts, shift: int) -> NDArray[np.float64]:
     """The kernel's table of pass times (columns `T_`), in ns; KV reads are whole multiples of 2^-`shift` ns."""
     grid, kv_s = costs.grid_tokens, costs.kv_read_s_per_token

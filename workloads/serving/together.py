@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from workloads.kv_cache import Contiguous, PrefixSharing
@@ -12,6 +13,20 @@ from workloads.serving.router import CentralQueue, PrefixAffine, SloAware
 
 if TYPE_CHECKING:
     from workloads.serving.service import ServiceConfig
+
+
+def check_numbers(config: ServiceConfig) -> None:
+    """Raise ValueError where a count is no whole number in its range, or a limit or share no number in its."""
+    for name, least in (("blocks", 1), ("replicas", 1), ("record_requests", 0)):
+        count = getattr(config, name)
+        if not isinstance(count, Integral) or count < least:
+            raise ValueError(f"{name} of {count!r}: write a whole number of at least {least}")
+    for name in ("ttft_limit_s", "tpot_limit_s"):
+        limit_s = getattr(config, name)
+        if limit_s is not None and not limit_s > 0:
+            raise ValueError(f"{name} of {limit_s!r}: write seconds above 0, or None for no limit")
+    if not 0 <= config.watermark < 1:
+        raise ValueError(f"watermark must be a share in [0, 1), not {config.watermark:g}")
 
 
 def check_together(config: ServiceConfig) -> None:
