@@ -248,8 +248,8 @@ class ServiceSection(Section):
     shared_prefix: SharedPrefix | None = None
     """Common beginnings of prompts, for requests whose own file names none."""
     samples: Count = 1
-    """Answers to each prompt. Each counts as a request, in rates and windows too: prompts come `samples` times more
-    rarely."""
+    """Answers to each prompt, all of its one length (assumption). Each counts as a request, in rates and windows too:
+    prompts come `samples` times more rarely."""
     utilisation: Share = 0.9
     """Share of memory that weights, activations and KV cache may fill together."""
     activation_reserve: Annotated[float, Unit("1", low=0.0, high=1.0)] = 0.05
