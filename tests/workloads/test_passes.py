@@ -228,6 +228,8 @@ def test_experts_apart_move_tokens_not_all_reduces() -> None:
     for layers, d_ff in ((3, 18432), (58, 2048)):
         inner = [float(each.total_bytes[0]) for each in moved if each.move is Move.GATHER and each.times == layers]
         assert inner[-2:] == [over_yz * 2 * d_ff, over_yz * d_ff]
+    norms = [each.times for each in moved if each.move is Move.GATHER and not each.total_bytes.any()]
+    assert norms == [2 * 2 * 61]  # two norms of every layer, an all-reduce each
     small, _ = replica_on(MODELS["mixtral_8x7b"], TPU_V5P, "4x4x4")
     assert not small.spread.experts_apart
 

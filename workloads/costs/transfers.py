@@ -119,7 +119,7 @@ class Spread:
             for inner in (outgoing, returning):
                 split = activations * (inner / over_yz.chips)
                 found.append(Transfer(move=Move.GATHER, network=over_x, total_bytes=split, times=layers))
-        norms = 2.0 * len(block_widths(self.model)) * layers
+        norms = 2.0 * len(block_widths(self.model)) * self.model.layers
         found.append(Transfer(move=Move.GATHER, network=over_x, total_bytes=0.0 * activations, times=norms))
         return found + self._expert_transfers(tokens)
 
