@@ -22,6 +22,7 @@ from workloads.costs.asking import replica_on
 from workloads.costs.layouts import Attention
 from workloads.costs.passes import Phase
 from workloads.costs.replica import ReplicaCosts
+from workloads.kv_cache import DEFAULT_SETTINGS
 from workloads.planning import Choice, Workload, choices, front, maximum_context, smallest_shape
 
 TOKENS_MAX = 10_000_000
@@ -136,7 +137,11 @@ def _print_plan(model: str, chip: str, document: dict[str, Any], fronts: dict[Ph
         f"smallest slice that fits is {document['smallest_slice']} ({document['smallest_slice_chips']:,} chips)"
     )
     held = ", ".join(f"{tokens:,} at batch {batch}" for batch, tokens in document["maximum_context"].items())
-    say(f"It holds at most so many tokens per sequence, with the cache split by context: {held}.")
+    share = 100 * (DEFAULT_SETTINGS.utilisation - DEFAULT_SETTINGS.activation_reserve)
+    say(
+        "It holds at most so many tokens per sequence, with the cache split by context, weights and cache in "
+        f"{share:.0f} % of its memory: {held}."
+    )
     words = {Phase.PREFILL: "Prefill: seconds for all prompts of a batch", Phase.DECODE: "Decode: seconds per step"}
     for phase, rows in fronts.items():
         say()

@@ -133,7 +133,7 @@ def _accuracy() -> list[dict[str, Any]]:
     return [
         {
             "group": each.row.group,
-            "row": each.row.name,
+            "row": each.row.name if each.row.weights == "bf16" else f"{each.row.name}, {each.row.weights}",
             "mark": each.row.mark.value,
             "measured_ms": round(each.row.measured_s * 1e3, 3),
             "computed_ms": round(each.computed_s * 1e3, 3),

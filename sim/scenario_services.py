@@ -249,7 +249,7 @@ class ServiceSection(Section):
     """Common beginnings of prompts, for requests whose own file names none."""
     samples: Count = 1
     """Answers to each prompt, all of its one length (assumption). Each counts as a request, in rates and windows too:
-    prompts come `samples` times more rarely."""
+    prompts come `samples` times more rarely. More than one needs `cache: {kind: prefix_sharing}`."""
     utilisation: Share = 0.9
     """Share of memory that weights, activations and KV cache may fill together."""
     activation_reserve: Annotated[float, Unit("1", low=0.0, high=1.0)] = 0.05

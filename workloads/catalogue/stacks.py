@@ -38,7 +38,7 @@ TPU_JAX = StackConstants(
     all_logits=True,
     sources=(
         *_each("matmul_efficiency step_s", Mark.FITTED, _POPE_FIT),
-        Source("layer_fixed_s", Mark.FITTED, "fitted with these, at its bound: steps hold launches and all"),
+        Source("layer_fixed_s", Mark.FITTED, "of these layer_fixed_s comes out as none: steps hold launches and all"),
         Source("attention_efficiency", Mark.ASSUMED, "as other products, as FlashAttention-2 does on an A100"),
         Source("network_efficiency", Mark.VERIFIED, _BOOK + ": measured all-gather at 0.82 of the link speed (v5e)"),
         Source("hbm_efficiency", Mark.DERIVED, "weights stream at 0.91 of the peak on a TPU v6e (LLMServingSim)"),
