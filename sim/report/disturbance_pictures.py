@@ -26,7 +26,9 @@ def answered_over_time(tables: Tables, *, narrow: bool = False) -> Panels:
         for colour, (words, rows) in zip(colours, lines.items(), strict=True):
             mine = rows[rows["slowed"] == slowed].sort_values("t_s")
             t_s, answered = (mine[name].to_numpy(dtype=float) for name in ("t_s", "answered"))
-            axes.step(t_s, 100 * answered, where="post", color=colour, label=words, linewidth=1.4)
+            edges = np.append(t_s, 2 * t_s[-1:] - t_s[-2:-1])  # the last step is as long as the one before
+            levels = 100 * np.append(answered, answered[-1:])[: edges.size]
+            axes.step(edges, levels, where="post", color=colour, label=words, linewidth=1.4)
         axes.set_title("slowed for a while" if slowed else "the same requests, not slowed", loc="left")
         axes.set_ylabel("answered (%)")
         quiet_grid(axes)
