@@ -16,6 +16,8 @@ from workloads.serving.measures import ServiceMeasures
 
 KNEE_PRECISION = 1.01
 """The goodput rate is found by bisection to 1 %."""
+MOST_STEPS = 8
+"""So often a load is halved, or doubled, to find where a repetition begins to keep its limits, or to miss them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +47,8 @@ class CurvePoint:
 class LoadCurve:
     """The points of a service's load curve, rising in load, and the goodput rate of each repetition by itself.
 
-    The knee among the points is that of all repetitions together. `goodput_rates_per_s` is empty where some repetition
-    has none.
+    The knee among the points is that of all repetitions together. `goodput_rates_per_s` is empty where there is no such
+    rate, or some repetition has none within `MOST_STEPS` halvings or doublings of the loads.
     """
 
     points: tuple[CurvePoint, ...] = ()
@@ -63,9 +65,8 @@ class LoadCurve:
         return singles
 
     def of_repetitions(self, number: int, groups: int) -> LoadCurve:
-        """The rates of the repetitions `number`, `number` + `groups`, ... alone; the whole where there are none."""
-        rates = self.goodput_rates_per_s[number::groups]
-        return LoadCurve(goodput_rates_per_s=rates) if rates else self
+        """The rates of the repetitions `number`, `number` + `groups`, ... alone: nothing where there are none."""
+        return LoadCurve(goodput_rates_per_s=self.goodput_rates_per_s[number::groups])
 
 
 def load_curve_of(
@@ -127,14 +128,26 @@ def knees_by_repetition(
 ) -> list[float]:
     """Per repetition the greatest load at which its own window keeps the limits, by bisection to 1 %, all at once.
 
-    `attained` gives attainments for pairs of repetition and load. Empty where some repetition has no such load.
+    `attained` gives attainments for pairs of repetition and load. A repetition that misses its limits at all loads
+    is asked at half of the least, one that keeps them at twice the greatest, and so on. Empty where that finds nothing.
     """
+    loads = [point.load for point in points]
     brackets: list[list[float]] = []
     for repetition in range(len(points[0].windows)):
-        last = _last_that_keeps([point.windows[repetition].measures.attainment for point in points], attainment)
-        if last is None:
+        shares = [point.windows[repetition].measures.attainment for point in points]
+        last = _last_that_keeps(shares, attainment)
+        if last is not None:
+            brackets.append(loads[last : last + 2])
+            continue
+        keeps = shares[0] >= attainment
+        edge, factor = (loads[-1], 2.0) if keeps else (loads[0], 0.5)
+        for _ in range(MOST_STEPS):
+            edge *= factor
+            if (attained([(repetition, edge)])[0] >= attainment) != keeps:
+                break
+        else:
             return []
-        brackets.append([points[last].load, points[last + 1].load])
+        brackets.append(sorted((edge, edge / factor)))
     while wide := [number for number, (low, high) in enumerate(brackets) if high > KNEE_PRECISION * low]:
         middles = [(brackets[number][0] * brackets[number][1]) ** 0.5 for number in wide]
         for number, middle, share in zip(wide, middles, attained(list(zip(wide, middles, strict=True))), strict=True):

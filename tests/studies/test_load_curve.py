@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +16,7 @@ from sim.report.plots import draw_pictures
 from sim.result import Result
 from sim.scenario import scenario_of
 from sim.strict_yaml import parse_document
+from sim.studies.load_curve import CurvePoint, LoadCurve, knees_by_repetition
 
 CURVE = """\
 name: curve
@@ -54,6 +59,41 @@ def test_the_knee_is_the_capacity(result: Result) -> None:
     assert service["goodput_rate_requests_per_s"] == knee["offered_requests_per_s"]
     assert (curve["slo_attainment"] >= 0.9).tolist() == [True, True, True, False]
     assert curve["queue"].tolist()[-1] == "overloaded"
+
+
+def knees(own: Sequence[float], loads: Sequence[float]) -> list[float]:
+    """Found by the study for repetitions that keep a limit of 0.9 up to a load of their own, asked at `loads`."""
+
+    def share(load: float, knee: float) -> float:
+        return 0.95 if load <= knee else 0.5
+
+    def point(load: float) -> CurvePoint:
+        windows = [SimpleNamespace(measures=SimpleNamespace(attainment=share(load, knee))) for knee in own]
+        return CurvePoint(load=load, rate_per_s=load, windows=cast(Any, tuple(windows)))
+
+    def attained(asked: Sequence[tuple[int, float]]) -> list[float]:
+        return [share(load, own[repetition]) for repetition, load in asked]
+
+    return knees_by_repetition([point(load) for load in loads], 0.9, attained)
+
+
+def test_every_repetition_has_a_rate_of_its_own() -> None:
+    """Goal: a repetition that misses its limits at the least load, or keeps them at the greatest, is looked for beyond,
+    not given the rate of all. Method: known knees below, within and above the loads, to 1 %; one that never keeps them
+    leaves all without."""
+    own = [0.11, 0.69, 0.71, 1.0, 3.0]
+    assert knees(own, [0.7, 1.4]) == pytest.approx(own, rel=0.011)
+    assert all(found <= knee for found, knee in zip(knees(own, [0.7, 1.4]), own, strict=True))
+    assert knees([1.0, 0.0], [0.7, 1.4]) == []
+
+
+def test_rates_are_dealt_to_groups_once() -> None:
+    """Goal: a group of repetitions has its own rates or none, never those of all again. Method: two rates, three
+    groups; no rates at all."""
+    curve = LoadCurve(goodput_rates_per_s=(2.0, 4.0))
+    rates = [curve.of_repetitions(number, 3).goodput_rate for number in range(3)]
+    assert [None if each is None else each.value for each in rates] == [2.0, 4.0, None]
+    assert LoadCurve().of_repetitions(0, 2).goodput_rate is None
 
 
 def test_goodput_is_what_is_in_time(result: Result) -> None:
