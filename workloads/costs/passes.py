@@ -296,10 +296,8 @@ def _bytes(
     found = times(one, micro.parts.astype(np.float64))
     if stages > 1:
         tokens = micro.sequences * micro.parts * (length if prompt else 1)
-        sent, crossing = (
-            BF16_BYTES * tokens * replica.model.d_model,
-            sends_between_nodes(replica.chip, replica.chips, stages),
-        )
+        sent = BF16_BYTES * tokens * replica.model.d_model
+        crossing = sends_between_nodes(replica.chip, replica.chips, stages)
         for level, sends in (("nvlink", stages - 1 - crossing), ("network", crossing)):
             found[level]["activations"] = found[level]["activations"] + sent * float(sends)
     return found
